@@ -1,0 +1,23 @@
+"""What the benchmark scripts share: one clock, one table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def best_of(work: Callable[[], object], repeats: int = 5) -> float:
+    """Shortest of several timings, in seconds: the least disturbed one."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def show(claim: str, ratio: float, target: float, *, at_most: bool = True) -> None:
+    """One line: the claim, the ratio, the target and whether it is met."""
+    met = ratio <= target if at_most else ratio >= target
+    sign = "<=" if at_most else ">="
+    print(f"{claim:<72} {ratio:12.3g}   target {sign} {target:g}   {'met' if met else 'MISSED'}")

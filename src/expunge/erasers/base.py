@@ -1,0 +1,325 @@
+"""What all erasers share: the scikit-learn contract, streaming, the record of a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from expunge._version import __version__
+from expunge.concept import Concept
+from expunge.erasure import Erasure
+from expunge.errors import InputError
+from expunge.fingerprint import Fingerprint
+from expunge.game.certificate import Certificate, certify, certify_moments
+from expunge.game.losses import Loss, loss_for
+from expunge.inputs import check_concept, check_rows, check_weights
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.rows.base import Rows
+
+__all__ = ["ERASERS", "BaseEraser", "Solution", "Step", "register"]
+
+ERASERS: dict[str, type[BaseEraser]] = {}
+
+
+def register(eraser: type[BaseEraser]) -> type[BaseEraser]:
+    """Add an eraser to `ERASERS`, where shared tests and the command line find it."""
+    ERASERS[eraser.__name__] = eraser
+    return eraser
+
+
+@dataclass(frozen=True)
+class Step:
+    """One record of a solver's history."""
+
+    step: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a method found: the map and how it was found.
+
+    Attributes
+    ----------
+    left, right, center : arrays
+        Factors of the erasure; see `Erasure`.
+    solver : str
+        What was run.
+    value : float
+        The objective reached, in the method's own terms.
+    history : tuple of Step
+    """
+
+    left: Array
+    right: Array
+    center: Array | None
+    solver: str
+    value: float
+    history: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows of a fit with their concept and weights."""
+
+    rows: Rows
+    concept: Concept
+    weights: Array | None
+
+    def moments(self, *, second: bool) -> Moments:
+        """One pass over the rows."""
+        return self.rows.moments(self.concept, self.weights, second=second).present()
+
+
+class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Base of all erasers. A subclass gives `_solve`, from moments alone or from rows too."""
+
+    guarantees: ClassVar[frozenset[str]] = frozenset()
+    concept_type: Any = "auto"
+
+    # -- what a method supplies ------------------------------------------------------------------
+
+    def _solve(self, moments: Moments, data: Data | None) -> Solution:
+        """Find the erasure; `data` is None when only moments were streamed."""
+        raise NotImplementedError
+
+    def _needs_second(self) -> bool:
+        """Whether a stream has to accumulate the d x d matrix Sxx."""
+        return True
+
+    def _needs_concept(self) -> bool:
+        """Whether there is a concept at all."""
+        return True
+
+    def _check_parameters(self, n_features: int) -> None:
+        """Refuse bad parameters before any work."""
+
+    def _certificate_terms(self) -> dict[str, Any]:
+        """Settings of the certificate: loss, fit_intercept, alpha, tol."""
+        return {}
+
+    # -- scikit-learn contract -------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None) -> Self:
+        """Find what to erase.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+        y : array of shape (n,) or (n, m)
+            The concept; or the task, when `concept` is given.
+        concept : array of shape (n,) or (n, m), optional
+            The concept, where y is something else (inside a Pipeline, say).
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        data = self._check(X, y, concept, sample_weight, whole=True)
+        moments = data.moments(second=self._second_for_fit())
+        seen = data.rows.fingerprint()
+        result = self._settle(moments, seen, data)
+        self._keep(X, moments, seen, first=True)
+        self._result = result
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Add a chunk of rows; the result equals one `fit` on all of them.
+
+        Only moments are kept. The erasure is solved for when it is first asked for.
+
+        Parameters
+        ----------
+        X, y, concept, sample_weight
+            As in `fit`; a chunk may hold a single class, and a class may come late.
+
+        Returns
+        -------
+        self
+        """
+        first = not self.__sklearn_is_fitted__()
+        data = self._check(X, y, concept, sample_weight, whole=False)
+        if not first:
+            self._check_width(data.rows.n_features)
+        moments = data.rows.moments(data.concept, data.weights, second=self._needs_second())
+        seen = data.rows.fingerprint()
+        if not first:
+            moments, seen = self._moments.merge(moments), self._seen.merge(seen)
+        self._keep(X, moments, seen, first=first)
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Erased rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n, d)
+            Floating types are kept; integers and booleans give float64.
+        """
+        check_is_fitted(self)
+        _check_feature_names(self, X, reset=False)
+        rows = check_rows(X, least=1)
+        self._check_width(rows.n_features)
+        return rows.transform(self.erasure_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_moments")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._needs_concept()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32", "float16"]
+        return tags
+
+    # -- what a fit leaves -----------------------------------------------------------------------
+
+    @property
+    def erasure_(self) -> Erasure:
+        """The fitted `Erasure`."""
+        return self._settled()[0]
+
+    @property
+    def certificate_(self) -> Certificate | None:
+        """The `Certificate`, or None where there is no concept."""
+        return self._settled()[1]
+
+    @property
+    def solver_(self) -> str:
+        """What was run."""
+        return self._settled()[2].solver
+
+    @property
+    def history_(self) -> tuple[Step, ...]:
+        """Records of the solver, each with `step` and `value`."""
+        return self._settled()[2].history
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver; 1 for closed forms."""
+        return max((record.step for record in self.history_), default=1)
+
+    @property
+    def rank_(self) -> int:
+        """Number of directions erased."""
+        return self.erasure_.rank
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _second_for_fit(self) -> bool:
+        return self._needs_second()
+
+    def _check(self, X: Any, y: Any, concept: Any, sample_weight: Any, *, whole: bool) -> Data:
+        """Everything a fit is given, through the gate; nothing is stored."""
+        rows = check_rows(X, least=2 if whole else 1)
+        self._check_parameters(rows.n_features)
+        weights = check_weights(sample_weight, rows.n_samples)
+        if not self._needs_concept():
+            return Data(rows, Concept("continuous", np.zeros((rows.n_samples, 0)), ()), weights)
+        target = check_concept(
+            y if concept is None else concept,
+            rows.n_samples,
+            concept_type=self.concept_type,
+            name="y" if concept is None else "concept",
+            owner=type(self).__name__,
+            whole=whole,
+        )
+        return Data(rows, target, weights)
+
+    def _keep(self, X: Any, moments: Moments, seen: Fingerprint, *, first: bool) -> None:
+        """Store a fit, after everything that can fail."""
+        _check_feature_names(self, X, reset=first)
+        self.__dict__.pop("_result", None)
+        self.n_features_in_ = moments.n_features
+        self._moments, self._seen = moments, seen
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
+            raise InputError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input",
+                f"{n_features} columns",
+                "Pass the columns it was fitted on",
+            )
+
+    def _settled(self) -> tuple[Erasure, Certificate | None, Solution]:
+        check_is_fitted(self)
+        if "_result" not in vars(self):
+            self._result = self._settle(self._moments, self._seen, None)
+        return self._result
+
+    def _settle(
+        self, moments: Moments, seen: Fingerprint, data: Data | None
+    ) -> tuple[Erasure, Certificate | None, Solution]:
+        """Solve and certify; nothing is stored."""
+        moments = moments.present()
+        if self._needs_concept():
+            _check_varies(moments)
+        solution = self._solve(moments, data)
+        meta = self._meta(moments, seen, solution)
+        erasure = Erasure(solution.left, solution.right, solution.center, meta=meta)
+        if not self._needs_concept():
+            return erasure, None, solution
+        terms, loss = self._certificate_terms(), self._loss(moments)
+        if data is None:
+            return erasure, certify_moments(moments, erasure, loss, **terms), solution
+        certificate = certify(data.rows, data.concept, erasure, loss, weights=data.weights, **terms)
+        return erasure, certificate, solution
+
+    def _loss(self, moments: Moments) -> Loss:
+        """The loss the certificate speaks of."""
+        name = getattr(self, "loss", None)
+        if name is None:
+            name = "squared" if moments.kind == "continuous" else "cross_entropy"
+        return loss_for(name, moments.kind, len(moments.labels))
+
+    def _meta(self, moments: Moments, seen: Fingerprint, solution: Solution) -> dict[str, Any]:
+        parameters = {key: _jsonable(value) for key, value in self.get_params(deep=False).items()}
+        return {
+            "method": type(self).__name__,
+            "solver": solution.solver,
+            "parameters": parameters,
+            "concept": {"kind": moments.kind, "labels": list(moments.labels)}
+            if self._needs_concept()
+            else None,
+            "n": moments.n,
+            "fingerprint": seen.to_meta(),
+            "versions": {"expunge": __version__, "numpy": np.__version__},
+        }
+
+
+def _check_varies(moments: Moments) -> None:
+    if moments.kind == "classes" and len(moments.labels) < 2:
+        raise InputError(
+            "The concept has one class only (1 class): there is nothing to erase yet",
+            f"{moments.n} rows of {list(moments.labels)!r}",
+            "Add chunks with other classes by partial_fit first",
+        )
+    if moments.kind != "classes" and not np.trace(moments.zz) > 0:
+        raise InputError(
+            "The concept never varies: there is nothing to erase yet",
+            f"{moments.n} rows with one value",
+            "Add chunks with other values by partial_fit first",
+        )
+
+
+def _jsonable(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    return type(value).__name__

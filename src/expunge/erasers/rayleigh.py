@@ -1,0 +1,185 @@
+"""Rayleigh quotients: partial least squares, principal and canonical components, any matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from expunge.erasers.base import BaseEraser, Data, Solution, Step, register
+from expunge.errors import InputError
+from expunge.game.closed_form import Rank
+from expunge.game.losses import Squared
+from expunge.inputs import ConceptType, as_matrix, check_choice, check_rank
+from expunge.linalg import (
+    Array,
+    column_space,
+    fix_signs,
+    least_variance_directions,
+    whitening_pair,
+)
+from expunge.moments import Moments
+
+__all__ = ["RayleighEraser"]
+
+
+@register
+class RayleighEraser(BaseEraser):
+    """Erase the directions that win a Rayleigh quotient.
+
+    For symmetric A with eigenvalues λ₁ <= λ₂ <= ... the game
+
+        max over P of rank d - K   min over θ   of   θᵀPᵀAPθ / ‖Pθ‖²
+
+    is solved by removing the eigenvectors of the K *smallest* eigenvalues, with value λ_{K+1}: the
+    predictor minimises over the range of P, a space of dimension d - K, and by Courant and
+    Fischer the largest minimum over such spaces is λ_{K+1}. A carries the sign of a loss, so what
+    a predictor wants large enters with a minus:
+
+    - "pls", partial least squares: A = -Σxz Σzx, removes the leading left singular vectors of Σxz;
+    - "pca": A = -Σxx, removes the leading principal components (no concept);
+    - "cca", canonical correlation: A = -W Σxz Σzz⁺ Σzx W with W = Σxx^(-1/2), in whitened
+      coordinates; in the original ones the map is x -> x - W⁻¹UUᵀW(x - mean), oblique, and its
+      value is -ρ² of the next canonical correlation;
+    - a symmetric d x d array: A itself.
+
+    Parameters
+    ----------
+    rank : int or "auto"
+        "auto": the rank of Σxz for "pls" and "cca", 1 otherwise.
+    objective : {"pls", "pca", "cca"} or array of shape (d, d)
+    center : bool
+        Whether to centre x and the concept.
+    concept_type : {"auto", "classes", "labels", "continuous"}
+
+    Attributes
+    ----------
+    erasure_ : Erasure
+    value_ : float
+        λ_{K+1}; 0 when every direction is gone.
+    certificate_ : Certificate or None
+        Of the cross-entropy (classes, labels) or squared loss (numbers); None without a concept.
+
+    References
+    ----------
+    Ravfogel et al. (2022), Lemma on Rayleigh quotients; proven here by Courant-Fischer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> X = np.array([[0.0, 2.0], [1.0, -2.0], [2.0, -2.0], [3.0, 2.0]])
+    >>> eraser = ex.RayleighEraser(1, objective="pca").fit(X)
+    >>> abs(eraser.erasure_.basis)
+    array([[0., 1.]])
+    >>> eraser.value_
+    -1.25
+    """
+
+    guarantees = frozenset({"equal_means", "zero_cross_covariance", "mean_preserved"})
+
+    def __init__(
+        self,
+        rank: Rank = "auto",
+        *,
+        objective: str | NDArray[Any] = "pls",
+        center: bool = True,
+        concept_type: ConceptType = "auto",
+    ) -> None:
+        self.rank = rank
+        self.objective = objective
+        self.center = center
+        self.concept_type = concept_type
+
+    @property
+    def value_(self) -> float:
+        """Value of the game, λ_{K+1}."""
+        return self._settled()[2].value
+
+    def _needs_concept(self) -> bool:
+        return isinstance(self.objective, str) and self.objective in ("pls", "cca")
+
+    def _needs_second(self) -> bool:
+        return True
+
+    def _check_parameters(self, n_features: int) -> None:
+        check_rank(self.rank, n_features)
+        if isinstance(self.objective, str):
+            check_choice(self.objective, ("pls", "pca", "cca"), "objective")
+            return
+        A = as_matrix(self.objective, name="objective")
+        square = A.shape == (n_features, n_features)
+        if not square or not np.allclose(A, A.T, rtol=1e-10, atol=1e-12 * np.abs(A).max()):
+            raise InputError(
+                f"objective must be a symmetric matrix of shape ({n_features}, {n_features})",
+                f"shape {A.shape}" + ("" if not square else ", not symmetric"),
+                "Pass (A + A.T) / 2",
+            )
+
+    def _certificate_terms(self) -> dict[str, Any]:
+        return {"fit_intercept": self.center}
+
+    def _solve(self, moments: Moments, data: Data | None) -> Solution:
+        center = moments.mean_x if self.center else None
+        Sxx = _second_moment(moments, self.center)
+        if isinstance(self.objective, str) and self.objective in ("pls", "cca"):
+            left, right, value = self._by_covariance(moments, Sxx)
+        else:
+            A = -Sxx if isinstance(self.objective, str) else np.asarray(self.objective, float)
+            left, value = _smallest(A, 1 if self.rank == "auto" else self.rank)
+            right = left.T
+        return Solution(left, right, center, "closed_form", value, (Step(1, value),))
+
+    def _by_covariance(self, moments: Moments, Sxx: Array) -> tuple[Array, Array, float]:
+        """Factors and value for the objectives that are a product of covariances."""
+        C, Szz = _cross_moment(moments, self.center)
+        d, whiten = moments.n_features, self.objective == "cca"
+        if whiten:
+            W, root = whitening_pair(Sxx, rcond=moments.n_features * moments.eps)
+            C = W @ C @ _inverse_root(Szz)
+            scale = float(np.sqrt(np.linalg.matrix_rank(Szz, hermitian=True)))
+        else:
+            W = root = np.eye(d)
+            scale = float(np.sqrt(np.trace(Sxx) * np.trace(Szz)))
+        U, s, kept = column_space(C, scale=scale)
+        own = int(kept.sum())
+        rank = own if self.rank == "auto" else self.rank
+        basis = U[:, : min(rank, own)]
+        if rank > own:
+            # erasing a whitened direction u changes x by uᵀΣxxu in the mean square, as in the
+            # plain case
+            basis = np.hstack([basis, least_variance_directions(basis, Sxx, rank - own)])
+        value = -(float(s[rank]) ** 2) if rank < own else 0.0
+        return root @ basis, basis.T @ W, value
+
+
+def _second_moment(moments: Moments, center: bool) -> Array:
+    """Σxx, or the raw second moment of x."""
+    return moments.cov_xx if center else moments.cov_xx + np.outer(moments.mean_x, moments.mean_x)
+
+
+def _cross_moment(moments: Moments, center: bool) -> tuple[Array, Array]:
+    """Σxz and Σzz in the encoding of the squared loss (one 0/1 column for two classes)."""
+    C, Szz = moments.cov_xz, moments.cov_zz
+    if not center:
+        C = C + np.outer(moments.mean_x, moments.mean_z)
+        Szz = Szz + np.outer(moments.mean_z, moments.mean_z)
+    E = Squared().encode(np.eye(len(moments.labels)), moments.kind)
+    return C @ E, E.T @ Szz @ E
+
+
+def _inverse_root(S: Array) -> Array:
+    """S^(-1/2) on the range of S."""
+    eigenvalues, V = scipy.linalg.eigh(S, check_finite=False)
+    kept = eigenvalues > 1e-12 * max(eigenvalues[-1], 0.0)
+    V = V[:, kept]
+    return np.asarray((V / np.sqrt(eigenvalues[kept])) @ V.T)
+
+
+def _smallest(A: Array, rank: int) -> tuple[Array, float]:
+    """Eigenvectors of the `rank` smallest eigenvalues and the next eigenvalue."""
+    eigenvalues, V = scipy.linalg.eigh(A, check_finite=False)
+    value = float(eigenvalues[rank]) if rank < len(eigenvalues) else 0.0
+    return fix_signs(V[:, :rank]), value

@@ -1,0 +1,340 @@
+"""The erasure: a frozen low-rank affine map, the only thing that is saved, shipped and applied."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from expunge import artifact
+from expunge.errors import InputError
+from expunge.inputs import as_matrix
+from expunge.linalg import Array, range_basis
+from expunge.parallel import BLOCK, blocks, map_spans
+
+__all__ = ["Erasure"]
+
+ORTHOGONAL = 1e-10  # how far from symmetric and idempotent a projector may be
+
+
+class Erasure:
+    """The affine map ``x -> x - left @ right @ (x - center) + offset``.
+
+    Parameters
+    ----------
+    left : array of shape (d, r)
+        The directions that are taken away.
+    right : array of shape (r, d)
+        The directions that are read; for an orthogonal erasure ``right = left.T``.
+    center : array of shape (d,), optional
+        The point left where it is (up to `offset`); usually the mean of the fitted rows.
+    offset : array of shape (d,), optional
+        Added at the end.
+    meta : mapping, optional
+        What made it: method, parameters, labels, n, fingerprint, versions. JSON values only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge import Erasure
+    >>> e = Erasure([[1.0], [0.0]], [[1.0, 0.0]])
+    >>> e(np.array([[3.0, 4.0]]))
+    array([[0., 4.]])
+    >>> e
+    Erasure(rank 1 of 2 features, orthogonal)
+    """
+
+    def __init__(
+        self,
+        left: Any,
+        right: Any,
+        center: Any = None,
+        offset: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._left, self._right = _frozen(left, "left", 2), _frozen(right, "right", 2)
+        if self._left.shape != self._right.shape[::-1]:
+            raise InputError(
+                "left must have shape (d, r) and right shape (r, d)",
+                f"left {self._left.shape} and right {self._right.shape}",
+                "Pass two matrices whose product left @ right is d x d",
+            )
+        self._center = _point(center, "center", self.n_features)
+        self._offset = _point(offset, "offset", self.n_features)
+        self._meta: dict[str, Any] = json.loads(json.dumps(dict(meta or {})))
+
+    @property
+    def left(self) -> Array:
+        """Directions taken away (d x r), read-only."""
+        return self._left
+
+    @property
+    def right(self) -> Array:
+        """Directions read (r x d), read-only."""
+        return self._right
+
+    @property
+    def center(self) -> Array | None:
+        """The fixed point (d,), or None for the origin."""
+        return self._center
+
+    @property
+    def offset(self) -> Array | None:
+        """The vector added at the end (d,), or None."""
+        return self._offset
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What made this erasure (a copy)."""
+        return copy.deepcopy(self._meta)
+
+    @property
+    def rank(self) -> int:
+        """Number of directions taken away."""
+        return int(self._left.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Width of the rows it applies to."""
+        return int(self._left.shape[0])
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal rows (r x d) spanning what is read; if orthogonal, the erased subspace."""
+        if np.allclose(self._right @ self._right.T, np.eye(self.rank), rtol=0, atol=1e-12):
+            return self._right
+        return _frozen(range_basis(self._right.T, rcond=1e-15).T, "basis", 2)
+
+    @cached_property
+    def is_orthogonal(self) -> bool:
+        """Whether the linear part is an orthogonal projector: symmetric and idempotent."""
+        if self.rank == 0:
+            return True
+        B, _ = scipy.linalg.qr(np.hstack([self._left, self._right.T]), mode="economic")
+        A = (B.T @ self._left) @ (self._right @ B)  # left @ right, seen inside their joint span
+        return bool(max(np.abs(A - A.T).max(), np.abs(A @ A - A).max()) <= ORTHOGONAL)
+
+    def matrix(self) -> Array:
+        """The linear part as a dense d x d matrix: ``I - left @ right``."""
+        return np.eye(self.n_features) - self._left @ self._right
+
+    def transform(self, X: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Erased rows, in one pass and one block at a time.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d); arrays of shape (..., d) too
+            Floating types are kept; integers and booleans give float64.
+        out : array of the shape and type of the result, optional
+            Where to write; may be `X` itself.
+
+        Returns
+        -------
+        array of the shape of X
+        """
+        X = as_matrix(X)
+        if X.ndim == 0 or X.shape[-1] != self.n_features:
+            raise InputError(
+                f"X has {X.shape[-1] if X.ndim else 0} features, but this erasure is expecting "
+                f"{self.n_features} features as input",
+                f"shape {X.shape}",
+                "Pass rows of the width it was fitted on",
+            )
+        dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
+        if out is None:
+            out = np.empty(X.shape, dtype=dtype)
+        _check_out(out, X, dtype)
+        rows, target = X.reshape(-1, self.n_features), out.reshape(-1, self.n_features)
+        work = np.float32 if dtype.itemsize <= 4 else np.float64
+        left, right = self._left.T.astype(work), self._right.T.astype(work)
+        center = None if self._center is None else self._center.astype(work)
+        offset = None if self._offset is None else self._offset.astype(work)
+
+        def apply(start: int, stop: int) -> None:
+            buffer = np.empty((min(BLOCK, stop - start), self.n_features), dtype=work)
+            for lo, hi in blocks(start, stop):
+                x = rows[lo:hi] if dtype == work else rows[lo:hi].astype(work)
+                B = buffer[: hi - lo]
+                coordinates = (x if center is None else np.subtract(x, center, out=B)) @ right
+                if self.rank == 1:
+                    np.multiply(coordinates, left, out=B)
+                else:
+                    np.matmul(coordinates, left, out=B)
+                if offset is not None:
+                    B -= offset
+                np.subtract(x, B, out=target[lo:hi], casting="same_kind")
+
+        map_spans(apply, rows.shape[0], self.n_features)
+        return out
+
+    def __call__(self, X: Any) -> NDArray[Any]:
+        """Erased rows; the same as `transform`."""
+        return self.transform(X)
+
+    def then(self, other: Erasure) -> Erasure:
+        """One erasure that does this one first and then `other`, of the least rank.
+
+        With M = I - LR for each, M₂M₁ = I - [L₁ L₂][R₁; R₂M₁]; the factors are then compressed.
+
+        Parameters
+        ----------
+        other : Erasure
+            Of the same width.
+
+        Returns
+        -------
+        Erasure
+        """
+        if other.n_features != self.n_features:
+            raise InputError(
+                "Only erasures of the same width can follow one another",
+                f"{self.n_features} and {other.n_features} features",
+                "Fit both on the same columns",
+            )
+        L1, R1, L2, R2 = self._left, self._right, other._left, other._right
+        left, right = _compress(np.hstack([L1, L2]), np.vstack([R1, R2 - (R2 @ L1) @ R1]))
+        zero = np.zeros(self.n_features)
+        center = next((c for c in (self._center, other._center) if c is not None), None)
+        at = zero if center is None else center
+        c1 = zero if self._center is None else self._center
+        c2 = zero if other._center is None else other._center
+        o1 = zero if self._offset is None else self._offset
+        o2 = zero if other._offset is None else other._offset
+        # where the center goes, minus the center: every term is a difference of near things
+        moved = o1 - L1 @ (R1 @ (at - c1))
+        offset = moved + o2 - L2 @ (R2 @ (at + moved - c2))
+        size = max(1.0, float(np.abs(at).max(initial=0.0)), float(np.abs(o2).max(initial=0.0)))
+        keeps = float(np.abs(offset).max(initial=0.0)) <= 1e-14 * size * self.n_features
+        meta = {"method": "then", "steps": [self._meta, other._meta]}
+        return Erasure(left, right, center, None if keeps else offset, meta=meta)
+
+    def save(self, path: str | os.PathLike[str], *, date: str | None = None) -> None:
+        """Write to a safetensors file, atomically; equal erasures give equal bytes.
+
+        Parameters
+        ----------
+        path : str or path
+        date : str, optional
+            Recorded in `meta` if given; the clock is never read.
+        """
+        tensors = {"left": self._left, "right": self._right}
+        if self._center is not None:
+            tensors["center"] = self._center
+        if self._offset is not None:
+            tensors["offset"] = self._offset
+        meta = self._meta if date is None else {**self._meta, "date": date}
+        artifact.write(path, tensors, {"kind": "erasure", "meta": meta})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Erasure:
+        """Read an erasure from a file; runs no code from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Erasure
+
+        Raises
+        ------
+        BadArtifact
+            If the file is damaged, truncated, foreign or of a newer format.
+        """
+        header, tensors = artifact.read(path, kind="erasure", required=("left", "right"))
+        try:
+            return cls(
+                tensors["left"],
+                tensors["right"],
+                tensors.get("center"),
+                tensors.get("offset"),
+                meta=header["meta"],
+            )
+        except InputError as error:
+            raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
+
+    def __repr__(self) -> str:
+        method = self._meta.get("method")
+        shape = "orthogonal" if self.is_orthogonal else "oblique"
+        origin = f", by {method}" if method else ""
+        return f"Erasure(rank {self.rank} of {self.n_features} features, {shape}{origin})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._left, self._right, self._center, self._offset, self._meta)
+
+
+def _rebuild(left: Any, right: Any, center: Any, offset: Any, meta: Any) -> Erasure:
+    return Erasure(left, right, center, offset, meta=meta)
+
+
+def _frozen(values: Any, name: str, ndim: int) -> Array:
+    array = np.array(values, dtype=np.float64, order="C")
+    if array.ndim != ndim or not np.isfinite(array).all():
+        raise InputError(
+            f"{name} must be a finite array with {ndim} dimension{'s' if ndim > 1 else ''}",
+            f"shape {array.shape}",
+            "See the parameters of Erasure",
+        )
+    array.flags.writeable = False
+    return array
+
+
+def _point(values: Any, name: str, d: int) -> Array | None:
+    if values is None:
+        return None
+    array = _frozen(values, name, 1)
+    if array.shape != (d,):
+        raise InputError(
+            f"{name} must have one number per feature, {d}",
+            f"shape {array.shape}",
+            "Mend its length",
+        )
+    return array
+
+
+def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    if not isinstance(out, np.ndarray) or out.shape != X.shape or out.dtype != dtype:
+        raise InputError(
+            f"out must be an array of shape {X.shape} and type {dtype}",
+            f"{type(out).__name__} of shape {getattr(out, 'shape', None)} "
+            f"and type {getattr(out, 'dtype', None)}",
+            "Allocate it with numpy.empty(X.shape, dtype)",
+        )
+    if X.ndim != 2 and not out.flags.c_contiguous:
+        raise InputError(
+            "out must be contiguous when X is not a matrix", "a strided array", "Pass a fresh array"
+        )
+    same = (
+        out.__array_interface__["data"] == X.__array_interface__["data"]
+        and out.strides == X.strides
+    )
+    if not same and np.may_share_memory(out, X):
+        raise InputError(
+            "out overlaps X without being X",
+            "two views of one array",
+            "Pass out=X or a fresh array",
+        )
+
+
+def _compress(L: Array, R: Array) -> tuple[Array, Array]:
+    """Factors of the same product with the least inner size: QR of both sides, SVD in between."""
+    if L.shape[1] == 0:
+        return L, R
+    Ql, Tl = scipy.linalg.qr(L, mode="economic", check_finite=False)
+    Qr, Tr = scipy.linalg.qr(R.T, mode="economic", check_finite=False)
+    U, s, Vt = scipy.linalg.svd(Tl @ Tr.T, check_finite=False)
+    scale = float(np.linalg.norm(Tl, 2) * np.linalg.norm(Tr, 2))
+    kept = s > 1e-13 * scale
+    left, right = (Ql @ U)[:, kept] * s[kept], (Vt @ Qr.T)[kept]
+    peak = np.abs(right).argmax(axis=1)
+    signs = np.where(right[np.arange(len(right)), peak] < 0, -1.0, 1.0)
+    return left * signs, right * signs[:, None]

@@ -1,0 +1,59 @@
+"""What can go wrong, by name."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = [
+    "BadArtifact",
+    "ExpungeError",
+    "InputError",
+    "NotConverged",
+    "NotNumeric",
+    "RankTruncated",
+]
+
+
+class ExpungeError(Exception):
+    """Root of every error raised on purpose by this library."""
+
+
+class InputError(ExpungeError, ValueError):
+    """Bad input, in three parts: what is wrong, what was received, what to do.
+
+    Parameters
+    ----------
+    problem, received, remedy : str
+        One clause each; `received` completes the words "Received ...".
+
+    Examples
+    --------
+    >>> from expunge.errors import InputError
+    >>> print(InputError("X is empty", "shape (0, 3)", "Pass at least two rows"))
+    X is empty. Received shape (0, 3). Pass at least two rows.
+    """
+
+    def __init__(self, problem: str, received: str, remedy: str) -> None:
+        super().__init__(problem, received, remedy)
+        self.problem = problem
+        self.received = received
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem}. Received {self.received}. {self.remedy}."
+
+
+class NotNumeric(InputError, TypeError):
+    """Entries that are not numbers at all; an `InputError` that is a `TypeError` too."""
+
+
+class BadArtifact(ExpungeError, ValueError):
+    """A file that is not a readable erasure: damaged, truncated, foreign or too new."""
+
+
+class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn is untyped
+    """An iterative solver stopped before it reached its tolerance."""
+
+
+class RankTruncated(UserWarning):
+    """Singular values were treated as zero although they exceed rounding error."""

@@ -1,0 +1,129 @@
+"""Which rows were seen: a small sketch that recognises them again, whatever their order or
+chunking.
+
+Every row has a 64-bit hash of its values as float32. A sketch keeps the smallest of them, so the
+sketch of a union follows from the sketches of its parts, and a row of small hash is recognised
+exactly. Up to `SIZE` rows the sketch is complete.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.parallel import blocks, map_spans
+
+__all__ = ["Fingerprint"]
+
+SIZE = 2048  # hashes kept
+PEEK = 8  # columns that decide which rows are worth hashing whole
+
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The smallest row hashes of a set of rows.
+
+    Attributes
+    ----------
+    n : int
+        Rows seen.
+    keys : uint64 array
+        Sorted selection keys, at most `SIZE`: a cheap hash of a few columns.
+    hashes : uint64 array
+        The hash of the whole row, beside each key.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.fingerprint import Fingerprint
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> seen = Fingerprint.of(X[:4])
+    >>> seen.known(X)
+    array([ True,  True,  True,  True, False, False])
+    """
+
+    n: int
+    keys: Hashes
+    hashes: Hashes
+
+    @classmethod
+    def of(cls, X: NDArray[Any]) -> Fingerprint:
+        """Fingerprint of the rows of `X` (n x d)."""
+        keys = np.concatenate(map_spans(lambda lo, hi: _keys(X[lo:hi]), X.shape[0], PEEK))
+        best = _smallest(keys)
+        return cls(X.shape[0], keys[best], _hash(X[best], X.shape[1]))._trimmed()
+
+    def merge(self, other: Fingerprint) -> Fingerprint:
+        """Fingerprint of both sets of rows together."""
+        return Fingerprint(
+            self.n + other.n,
+            np.concatenate([self.keys, other.keys]),
+            np.concatenate([self.hashes, other.hashes]),
+        )._trimmed()
+
+    def _trimmed(self) -> Fingerprint:
+        order = np.lexsort((self.hashes, self.keys))[:SIZE]
+        return Fingerprint(self.n, self.keys[order], self.hashes[order])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row seen is in the sketch, so that no row can go unrecognised."""
+        return self.n <= SIZE
+
+    def known(self, X: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows of `X` are among those in the sketch."""
+        found = np.zeros(X.shape[0], dtype=bool)
+        for lo, hi in blocks(0, X.shape[0], 8192):
+            candidates = lo + np.flatnonzero(np.isin(_keys(X[lo:hi]), self.keys))
+            found[candidates] = np.isin(_hash(X[candidates], X.shape[1]), self.hashes)
+        return found
+
+    def to_meta(self) -> dict[str, Any]:
+        """JSON form: the number of rows, a short digest for people, the sketch."""
+        raw = self.keys.astype("<u8").tobytes() + self.hashes.astype("<u8").tobytes()
+        digest = hashlib.sha256(self.n.to_bytes(8, "little") + raw).hexdigest()[:16]
+        return {"n": self.n, "digest": digest, "sketch": base64.b64encode(raw).decode()}
+
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, Any]) -> Fingerprint:
+        """The fingerprint that `to_meta` wrote."""
+        both = np.frombuffer(base64.b64decode(meta["sketch"]), dtype="<u8").astype(np.uint64)
+        return cls(int(meta["n"]), both[: len(both) // 2], both[len(both) // 2 :])
+
+
+def _keys(X: NDArray[Any]) -> Hashes:
+    """Hash of a few neighbouring columns in the middle, which lie in one or two cache lines."""
+    first = max(0, (X.shape[1] - PEEK) // 2)
+    part = X[:, first : first + PEEK]
+    return _hash(part, part.shape[1])
+
+
+def _smallest(keys: Hashes) -> NDArray[np.intp]:
+    if keys.size <= SIZE:
+        return np.arange(keys.size)
+    return np.flatnonzero(keys <= np.partition(keys, SIZE - 1)[SIZE - 1])
+
+
+def _hash(X: NDArray[Any], width: int) -> Hashes:
+    """Multiply-and-mix hash of rows as float32, so that float64 and float32 copies agree."""
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0 becomes 0
+        odd = 2 * _mix(np.arange(1, width + 1, dtype=np.uint64)) + np.uint64(1)
+        bits = values.view(np.uint32).astype(np.uint64) + np.uint64(1)
+        return _mix((bits * odd).sum(axis=1, dtype=np.uint64))
+
+
+def _mix(h: Hashes) -> Hashes:
+    """The finishing steps of a 64-bit hash: shifts and odd multiplications."""
+    with np.errstate(over="ignore"):
+        for shift, factor in ((33, 0xFF51AFD7ED558CCD), (29, 0xC4CEB9FE1A85EC53)):
+            h = (h ^ (h >> np.uint64(shift))) * np.uint64(factor)
+        return np.asarray(h ^ (h >> np.uint64(32)))

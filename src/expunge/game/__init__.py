@@ -1,0 +1,1 @@
+"""The linear maximin game: losses, solvers, the inner predictor and the certificate."""

@@ -1,0 +1,114 @@
+"""Small pure kernels on d-sized matrices, all in float64."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from expunge.errors import RankTruncated
+
+__all__ = [
+    "RCOND",
+    "ROUNDING",
+    "Array",
+    "column_space",
+    "complete_basis",
+    "fix_signs",
+    "least_variance_directions",
+    "range_basis",
+    "whitening_pair",
+]
+
+Array = NDArray[np.float64]
+
+RCOND = 1e-10  # singular values below RCOND times the largest count as zero
+ROUNDING = 1e-13  # what float64 sums cannot tell from zero, relative to the largest possible value
+
+
+def fix_signs(U: Array) -> Array:
+    """Columns of `U` (d x r), each with its largest entry positive: equal input, equal bytes."""
+    if U.size == 0:
+        return U
+    peak = np.abs(U).argmax(axis=0)
+    return np.asarray(U * np.where(U[peak, np.arange(U.shape[1])] < 0, -1.0, 1.0))
+
+
+def column_space(
+    A: Array, *, scale: float = 0.0, rcond: float = RCOND
+) -> tuple[Array, Array, Array]:
+    """Left singular vectors, singular values and the mask of those that count as non-zero.
+
+    Parameters
+    ----------
+    A : array of shape (d, m)
+    scale : float
+        The largest singular value `A` could have had; below ``ROUNDING * scale`` lies only
+        rounding.
+    rcond : float
+        Relative cut: values up to ``rcond * s[0]`` count as zero, with a `RankTruncated` warning
+        when they are more than rounding.
+
+    Returns
+    -------
+    U : array of shape (d, min(d, m)), signs fixed
+    s : array of shape (min(d, m),), descending
+    kept : boolean array of the same shape
+    """
+    U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+    floor = max(ROUNDING * scale, ROUNDING * float(s[0]) if s.size else 0.0)
+    kept = (s > floor) & (s > rcond * s[0]) if s.size else np.zeros(0, dtype=bool)
+    dropped = s[~kept & (s > floor)]
+    if dropped.size:
+        warnings.warn(
+            RankTruncated(
+                f"{dropped.size} singular values up to {dropped[0]:.3g} were treated as zero: "
+                f"they are below rcond={rcond:g} times the largest, {s[0]:.3g}."
+            ),
+            stacklevel=3,
+        )
+    return fix_signs(U), s, kept
+
+
+def range_basis(A: Array, *, scale: float = 0.0, rcond: float = RCOND) -> Array:
+    """Orthonormal basis (d x rank) of the column space of `A` (d x m), strongest first."""
+    U, _, kept = column_space(A, scale=scale, rcond=rcond)
+    return U[:, kept]
+
+
+def least_variance_directions(basis: Array, covariance: Array, count: int) -> Array:
+    """`count` orthonormal directions orthogonal to `basis` along which x varies least.
+
+    They are the eigenvectors of the smallest eigenvalues of the covariance restricted to the
+    orthogonal complement of `basis` (d x r), so removing them costs the least mean squared change.
+    """
+    N = complete_basis(basis)
+    _, V = scipy.linalg.eigh(
+        N.T @ covariance @ N, subset_by_index=[0, count - 1], check_finite=False
+    )
+    return fix_signs(N @ V)
+
+
+def complete_basis(basis: Array) -> Array:
+    """Orthonormal basis of what is orthogonal to the orthonormal columns of `basis` (d x r)."""
+    d, r = basis.shape
+    if r == 0:
+        return np.eye(d)
+    Q, _ = scipy.linalg.qr(basis, mode="full", check_finite=False)
+    return np.asarray(Q[:, r:])
+
+
+def whitening_pair(covariance: Array, rcond: float) -> tuple[Array, Array]:
+    """Inverse root W and root W⁻¹ of a covariance, invertible also where the covariance is not.
+
+    Eigenvalues up to ``rcond`` times the largest are noise; they are replaced by the mean of the
+    others. Any invertible W makes the oblique projector ``I - W⁻¹UUᵀW`` annihilate exactly what
+    ``W⁻¹U`` spans; cutting the noise off would not, and keeping it would amplify rounding.
+    """
+    eigenvalues, V = scipy.linalg.eigh(covariance, check_finite=False)
+    real = eigenvalues > rcond * max(float(eigenvalues[-1]), 0.0)
+    usual = float(eigenvalues[real].mean()) if real.any() else 1.0
+    root = np.sqrt(np.where(real, eigenvalues, usual))
+    return (V / root) @ V.T, (V * root) @ V.T

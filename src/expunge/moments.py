@@ -1,0 +1,327 @@
+"""One-pass, mergeable first and second moments of rows and a concept.
+
+Notation: rows x (n x d), concept columns z (n x m), weights w, W = Σw. Kept are the means and the
+*centred* sums  Sxz = Σ w (x - x̄)(z - z̄)ᵀ,  Szz,  tr Sxx  and, if asked for, Sxx itself. Two such
+sets merge exactly (Chan, Golub, LeVeque 1983):
+
+    S = S₁ + S₂ + (W₁W₂/W) Δx Δzᵀ,   Δ = mean₂ - mean₁.
+
+All sums are float64. Sxz decides the guarantee of every closed form, so every product in it is
+float64 too; Sxx is formed by BLAS in the precision of the input, block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from expunge.concept import Concept, Kind, Label
+from expunge.errors import InputError
+from expunge.linalg import Array
+from expunge.parallel import BLOCK, blocks, map_spans, spans
+
+__all__ = ["Moments"]
+
+MANY_CLASSES = 32  # above this, class sums go through a sparse product
+SINGLE = (np.float16, np.float32)  # input types whose products are formed in float32
+SAFE_SINGLE = (1e-15, 1e15)  # spread within which float32 squares neither vanish nor overflow
+
+
+@dataclass(eq=False)
+class Moments:
+    """Means and centred second moments of rows and a concept.
+
+    Build with `Moments.of`. `update` adds a batch in place, all of it or, on an error, nothing;
+    `merge` returns new moments and leaves both operands as they were.
+
+    Parameters
+    ----------
+    n : int
+        Rows seen.
+    weight : float
+        Sum of their weights (n without weights).
+    mean_x, mean_z : arrays of shape (d,) and (m,)
+    xz : array of shape (d, m)
+        Centred cross sums.
+    zz : array of shape (m, m)
+    trace_xx : float
+        Trace of the centred Sxx, known even when Sxx is not.
+    xx : array of shape (d, d) or None
+    labels : tuple
+        Classes (sorted) or column names; classes may grow from chunk to chunk.
+    kind : {"classes", "labels", "continuous"}
+    eps : float
+        Relative precision of `xx`: that of the input's floating type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge import Moments
+    >>> X, z = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 4.0]]), np.array([0.0, 1.0, 2.0])
+    >>> m = Moments.of(X[:2], z[:2]).update(X[2:], z[2:])
+    >>> m.mean_x, m.xz.ravel()
+    (array([2., 2.]), array([4., 3.]))
+    """
+
+    n: int
+    weight: float
+    mean_x: Array
+    mean_z: Array
+    xz: Array
+    zz: Array
+    trace_xx: float
+    xx: Array | None
+    labels: tuple[Label, ...]
+    kind: Kind
+    eps: float
+
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[Any],
+        concept: Concept | NDArray[Any],
+        weights: NDArray[Any] | None = None,
+        *,
+        second: bool = True,
+    ) -> Moments:
+        """Moments of one batch in one pass.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), any real type
+        concept : Concept, or float array of shape (n,) or (n, m)
+        weights : array of shape (n,), optional
+        second : bool
+            Whether to form the d x d matrix Sxx.
+
+        Returns
+        -------
+        Moments
+        """
+        concept = concept if isinstance(concept, Concept) else Concept.of_numbers(concept)
+        w = None if weights is None else np.asarray(weights, dtype=np.float64)
+        parts = map_spans(
+            lambda lo, hi: _span_moments(X[lo:hi], concept.take(slice(lo, hi)), _part(w, lo, hi)),
+            X.shape[0],
+            X.shape[1],
+        )
+        if second:
+            for part, (lo, hi) in zip(parts, spans(X.shape[0]), strict=True):
+                part.xx = _centred_products(X[lo:hi], _part(w, lo, hi), part)
+        return reduce(Moments.merge, parts)
+
+    def update(
+        self,
+        X: NDArray[Any],
+        concept: Concept | NDArray[Any],
+        weights: NDArray[Any] | None = None,
+    ) -> Moments:
+        """Add one more batch (parameters as in `of`) and return these moments."""
+        merged = self.merge(Moments.of(X, concept, weights, second=self.xx is not None))
+        vars(self).update(vars(merged))
+        return self
+
+    def merge(self, other: Moments) -> Moments:
+        """Moments of the union of two disjoint sets of rows; classes are matched by label."""
+        if self.mean_x.shape != other.mean_x.shape or self.kind != other.kind:
+            raise InputError(
+                "These moments cannot be merged: they differ in width or in the kind of concept",
+                f"{self.mean_x.size} features with a {self.kind!r} concept and "
+                f"{other.mean_x.size} features with a {other.kind!r} concept",
+                "Merge moments of the same columns and the same kind of concept",
+            )
+        labels = _union(self, other)
+        a, b = self._over(labels), other._over(labels)
+        W = a.weight + b.weight
+        dx, dz = b.mean_x - a.mean_x, b.mean_z - a.mean_z
+        share = b.weight / W if W > 0 else 0.0
+        c = a.weight * share
+        both = a.xx is not None and b.xx is not None
+        return replace(
+            a,
+            n=a.n + b.n,
+            weight=W,
+            mean_x=a.mean_x + share * dx,
+            mean_z=a.mean_z + share * dz,
+            xz=a.xz + b.xz + c * np.outer(dx, dz),
+            zz=a.zz + b.zz + c * np.outer(dz, dz),
+            trace_xx=a.trace_xx + b.trace_xx + c * float(dx @ dx),
+            xx=a.xx + b.xx + c * np.outer(dx, dx) if both else None,  # type: ignore[operator]
+            eps=max(a.eps, b.eps),
+        )
+
+    def _over(self, labels: tuple[Label, ...]) -> Moments:
+        """Spread the concept columns over more classes; a class not seen has only zeros."""
+        if labels == self.labels:
+            return self
+        at = [labels.index(label) for label in self.labels]
+        mean_z = np.zeros(len(labels))
+        xz, zz = np.zeros((self.mean_x.size, len(labels))), np.zeros((len(labels),) * 2)
+        mean_z[at], xz[:, at], zz[np.ix_(at, at)] = self.mean_z, self.xz, self.zz
+        return replace(self, mean_z=mean_z, xz=xz, zz=zz, labels=labels)
+
+    def present(self) -> Moments:
+        """The same moments without classes that carry no weight."""
+        if self.kind != "classes" or np.all(self.mean_z > 0):
+            return self
+        seen = np.flatnonzero(self.mean_z > 0)
+        return replace(
+            self,
+            mean_z=self.mean_z[seen],
+            xz=self.xz[:, seen],
+            zz=self.zz[np.ix_(seen, seen)],
+            labels=tuple(self.labels[k] for k in seen),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Width of the rows."""
+        return int(self.mean_x.size)
+
+    @property
+    def mean_variance(self) -> float:
+        """Average variance of a column, tr Σxx / d: the unit in which ridges are stated."""
+        return self.trace_xx / (self.weight * self.n_features)
+
+    @property
+    def cov_xx(self) -> Array:
+        """Covariance of x (d x d)."""
+        if self.xx is None:
+            raise ValueError("these moments were taken without the d x d matrix (second=False)")
+        return self.xx / self.weight
+
+    @property
+    def cov_xz(self) -> Array:
+        """Covariance of x and z (d x m)."""
+        return self.xz / self.weight
+
+    @property
+    def cov_zz(self) -> Array:
+        """Covariance of z (m x m)."""
+        return self.zz / self.weight
+
+
+def _union(a: Moments, b: Moments) -> tuple[Label, ...]:
+    if a.labels == b.labels:
+        return a.labels
+    if a.kind != "classes":
+        raise InputError(
+            "The concept changed its columns between chunks",
+            f"{a.labels!r} and then {b.labels!r}",
+            "Pass every chunk with the same concept columns",
+        )
+    try:
+        return tuple(sorted({*a.labels, *b.labels}))
+    except TypeError as error:
+        raise InputError(
+            "The classes changed their type between chunks",
+            f"{a.labels!r} and then {b.labels!r}",
+            "Pass the classes of every chunk as the same type",
+        ) from error
+
+
+def _part(weights: Array | None, start: int, stop: int) -> Array | None:
+    return None if weights is None else weights[start:stop]
+
+
+def _shift_for(X: NDArray[Any]) -> Array | None:
+    """A point near the mean, exact in X's type, from which rows have to be measured; or None.
+
+    Sums about zero are as good as sums about the mean until the mean exceeds the spread; then
+    rows are shifted first. A shift that X's type holds exactly makes the subtraction exact too.
+    """
+    head = np.asarray(X[:BLOCK], dtype=np.float64)
+    mean, sd = head.mean(axis=0), head.std(axis=0)
+    if not np.any(np.abs(mean) > 2 * sd):
+        return None
+    return np.asarray(mean.astype(X.dtype), dtype=np.float64) if X.dtype.kind == "f" else mean
+
+
+def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> Moments:
+    """Everything but Sxx for a few thousand rows, wholly in float64."""
+    n, d = X.shape
+    shift = _shift_for(X)
+    w = np.ones(n) if weights is None else weights
+    sums_of, sz, zz = _concept_sums(concept, w)
+    buffer = np.empty((min(BLOCK, n), d))
+    table, trace = np.zeros((len(sz) + (concept.kind != "classes"), d)), 0.0
+    for lo, hi in blocks(0, n):
+        C = _as_float64(X[lo:hi], buffer[: hi - lo], shift)
+        table += sums_of(lo, hi, C)
+        trace += float(np.vdot(C, C) if weights is None else _row_squares(C) @ w[lo:hi])
+    one_hot = concept.kind == "classes"  # then the rows of the table add up to Σ w xᵀ
+    sx = table.sum(axis=0) if one_hot else table[-1]
+    xz = table.T if one_hot else table[:-1].T
+    W = float(w.sum())
+    safe = W if W > 0 else 1.0  # a span whose rows all have weight zero adds nothing
+    return Moments(
+        n=n,
+        weight=W,
+        mean_x=sx / safe if shift is None else shift + sx / safe,
+        mean_z=sz / safe,
+        xz=xz - np.outer(sx, sz / safe),
+        zz=zz - np.outer(sz, sz / safe),
+        trace_xx=max(trace - float(sx @ sx) / safe, 0.0),
+        xx=None,
+        labels=concept.labels,
+        kind=concept.kind,
+        eps=float(np.finfo(np.float32 if X.dtype in SINGLE else np.float64).eps),
+    )
+
+
+def _concept_sums(
+    concept: Concept, w: Array
+) -> tuple[Callable[[int, int, Array], Array], Array, Array]:
+    """How to sum a block against the concept, and the concept's own Σwz and Σwzzᵀ."""
+    if concept.kind != "classes":
+        Z = concept.columns()
+        D = np.vstack([(w[:, None] * Z).T, w])
+        return lambda lo, hi, C: D[:, lo:hi] @ C, D[:-1].sum(axis=1), D[:-1] @ Z
+    codes, m = concept.values, concept.width
+    z: Array = np.bincount(codes, weights=w, minlength=m).astype(np.float64)
+    if m > MANY_CLASSES:
+
+        def sparse_sums(lo: int, hi: int, C: Array) -> Array:
+            one_per_row = np.arange(hi - lo + 1)
+            return np.asarray(csr_array((w[lo:hi], codes[lo:hi], one_per_row), (hi - lo, m)).T @ C)
+
+        return sparse_sums, z, np.diag(z)
+    D = np.zeros((m, len(codes)))
+    D[codes, np.arange(len(codes))] = w
+    return lambda lo, hi, C: D[:, lo:hi] @ C, z, np.diag(z)
+
+
+def _as_float64(X: NDArray[Any], buffer: Array, shift: Array | None) -> Array:
+    """The block as float64, measured from the shift; a view where nothing has to be computed."""
+    if shift is not None:
+        np.subtract(X, shift, out=buffer)
+        return buffer
+    if X.dtype == np.float64:
+        return np.asarray(X)
+    np.copyto(buffer, X)
+    return buffer
+
+
+def _row_squares(C: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", C, C))
+
+
+def _centred_products(X: NDArray[Any], weights: Array | None, part: Moments) -> Array:
+    """Sxx of a span: products by BLAS in X's precision, everything else in float64."""
+    shift = _shift_for(X)
+    spread = np.sqrt(part.mean_variance) if part.weight > 0 else 0.0
+    tame = spread == 0 or SAFE_SINGLE[0] < spread < SAFE_SINGLE[1]
+    work = np.float32 if X.dtype in SINGLE and tame else np.float64
+    C: NDArray[Any] = np.asarray(X).astype(work, copy=False)
+    if shift is not None:
+        C = C - shift.astype(work)
+    if weights is not None:
+        C = C * np.sqrt(weights[:, None]).astype(work)
+    mean = part.mean_x if shift is None else part.mean_x - shift
+    return np.asarray((C.T @ C) - part.weight * np.outer(mean, mean))

@@ -1,0 +1,81 @@
+"""What every home of rows offers; all that any method asks of n-sized data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.concept import Concept
+from expunge.fingerprint import Fingerprint
+from expunge.linalg import Array
+from expunge.moments import Moments
+
+if TYPE_CHECKING:
+    from expunge.erasure import Erasure
+    from expunge.game.losses import Loss
+
+__all__ = ["GlmPass", "Rows"]
+
+
+@dataclass(frozen=True)
+class GlmPass:
+    """What one pass of a generalised linear model over the rows gives, all as weighted means.
+
+    Attributes
+    ----------
+    value : float
+        Mean loss.
+    coef : array of shape (d, m)
+        Derivative in the coefficients, XᵀR with R the derivative of the loss in the scores.
+    intercept : array of shape (m,)
+        Derivative in the intercept, the column sums of R.
+    curvature : array of shape (m, m)
+        Mean second derivative of the loss in the scores.
+    """
+
+    value: float
+    coef: Array
+    intercept: Array
+    curvature: Array
+
+
+class Rows(Protocol):
+    """n vectors of width d. A home implements these operations and every method runs there."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Width of a row."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers."""
+
+    def moments(
+        self, concept: Concept, weights: Array | None = None, *, second: bool = True
+    ) -> Moments:
+        """One pass: counts, means and centred second moments."""
+
+    def glm_pass(
+        self,
+        loss: Loss,
+        coef: Array,
+        intercept: Array,
+        concept: Concept,
+        weights: Array | None = None,
+        *,
+        center: Array | None = None,
+    ) -> GlmPass:
+        """One pass of the model with scores ``(x - center) @ coef + intercept``."""
+
+    def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """One pass: the rows after an erasure."""
+
+    def fingerprint(self) -> Fingerprint:
+        """A sketch that recognises these rows again."""
