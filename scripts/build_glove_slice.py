@@ -24,10 +24,10 @@ PER_SIDE = 7500  # most male- and most female-biased words, as in the paper
 SPLIT = {"train": 7350, "dev": 3150, "test": 4500}
 SEED = 0
 FREQUENT = 10_000  # so that nearest neighbours are among common words
-NEIGHBOUR_WORDS = (
-    "ocean museum lol twenty sample storm state electrical papers contributions lab joke hear "
-    "detail extreme"
-).split()
+NEIGHBOUR_WORDS = [
+    *("ocean", "museum", "lol", "twenty", "sample", "storm", "state", "electrical", "papers"),
+    *("contributions", "lab", "joke", "hear", "detail", "extreme"),
+]
 WEAT_SETS = ("first_target", "second_target", "first_attribute", "second_attribute")
 
 
@@ -119,8 +119,9 @@ def simlex(path: Path) -> list[tuple[str, str, float]]:
 
 def listed(lists: dict[str, Any]) -> set[str]:
     """All words of the lists."""
-    weat_words = (word for test in lists["weat"] for key in WEAT_SETS for word in
-    test[key]["words"])
+    weat_words = (
+        word for test in lists["weat"] for key in WEAT_SETS for word in test[key]["words"]
+    )
     pair_words = (word for pair in lists["definitional_pairs"] for word in pair)
     return {*weat_words, *pair_words, *lists["neighbour_words"]}
 

@@ -4,6 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  # loads SciPy's BLAS, so that it is limited too
+from threadpoolctl import threadpool_limits
+
+# test processes already fill the cores; BLAS threads on small matrices would only wait for each
+# other
+threadpool_limits(1, user_api="blas")
 
 
 @dataclass(frozen=True)

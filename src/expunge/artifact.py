@@ -77,6 +77,8 @@ def read(
             tensors = READERS[header["format"]](file)
     except (SafetensorError, OSError) as error:
         raise BadArtifact(f"{name}: not a readable safetensors file ({error})") from error
+    except _WrongType as error:
+        raise BadArtifact(f"{name}: {error}") from error
     missing = [key for key in required if key not in tensors]
     if missing:
         raise BadArtifact(f"{name}: the arrays {missing} are missing")
@@ -89,9 +91,9 @@ def _header(name: str, metadata: Mapping[str, str] | None, kind: str) -> Header:
     try:
         header: Header = json.loads(metadata[KEY])
         number, found = header["format"], header["kind"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadArtifact(f"{name}: its header is damaged ({error!r})") from error
-    if number not in READERS:
+    if type(number) is not int or number not in READERS:
         raise BadArtifact(
             f"{name}: format {number}, written by version {header.get('writer')}; this version "
             f"({__version__}) reads {sorted(READERS)}. Upgrade expunge to read it"
@@ -103,8 +105,16 @@ def _header(name: str, metadata: Mapping[str, str] | None, kind: str) -> Header:
     return header
 
 
+class _WrongType(Exception):
+    """An array of a type the format does not have."""
+
+
 def _read_format_1(file: Any) -> dict[str, NDArray[Any]]:
-    return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    names = list(file.keys())
+    for name in names:
+        if (found := file.get_slice(name).get_dtype()) != "F64":
+            raise _WrongType(f"the array {name!r} has type {found}, not F64")
+    return {name: file.get_tensor(name) for name in names}
 
 
 READERS: dict[int, Callable[[Any], dict[str, NDArray[Any]]]] = {1: _read_format_1}

@@ -22,6 +22,7 @@ from expunge.parallel import BLOCK, blocks, map_spans
 __all__ = ["Erasure"]
 
 ORTHOGONAL = 1e-10  # how far from symmetric and idempotent a projector may be
+WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
 
 
 class Erasure:
@@ -51,6 +52,12 @@ class Erasure:
     Erasure(rank 1 of 2 features, orthogonal)
     """
 
+    _left: Array
+    _right: Array
+    _center: Array | None
+    _offset: Array | None
+    _meta: dict[str, Any]
+
     def __init__(
         self,
         left: Any,
@@ -60,16 +67,23 @@ class Erasure:
         *,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self._left, self._right = _frozen(left, "left", 2), _frozen(right, "right", 2)
-        if self._left.shape != self._right.shape[::-1]:
+        left, right = _frozen(left, "left", 2), _frozen(right, "right", 2)
+        if left.shape != right.shape[::-1]:
             raise InputError(
                 "left must have shape (d, r) and right shape (r, d)",
-                f"left {self._left.shape} and right {self._right.shape}",
+                f"left {left.shape} and right {right.shape}",
                 "Pass two matrices whose product left @ right is d x d",
             )
-        self._center = _point(center, "center", self.n_features)
-        self._offset = _point(offset, "offset", self.n_features)
-        self._meta: dict[str, Any] = json.loads(json.dumps(dict(meta or {})))
+        vars(self).update(
+            _left=left,
+            _right=right,
+            _center=_point(center, "center", left.shape[0]),
+            _offset=_point(offset, "offset", left.shape[0]),
+            _meta=json.loads(json.dumps(dict(meta or {}))),
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"an Erasure is frozen: {name!r} cannot be set")
 
     @property
     def left(self) -> Array:
@@ -211,8 +225,8 @@ class Erasure:
         # where the center goes, minus the center: every term is a difference of near things
         moved = o1 - L1 @ (R1 @ (at - c1))
         offset = moved + o2 - L2 @ (R2 @ (at + moved - c2))
-        size = max(1.0, float(np.abs(at).max(initial=0.0)), float(np.abs(o2).max(initial=0.0)))
-        keeps = float(np.abs(offset).max(initial=0.0)) <= 1e-14 * size * self.n_features
+        size = max(float(np.abs(v).max(initial=0.0)) for v in (c1, o1, c2, o2))
+        keeps = float(np.abs(offset).max(initial=0.0)) <= 1e-15 * size  # rounding, at any scale
         meta = {"method": "then", "steps": [self._meta, other._meta]}
         return Erasure(left, right, center, None if keeps else offset, meta=meta)
 
@@ -314,10 +328,10 @@ def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
             "out must be contiguous when X is not a matrix", "a strided array", "Pass a fresh array"
         )
     same = (
-        out.__array_interface__["data"] == X.__array_interface__["data"]
+        out.__array_interface__["data"][0] == X.__array_interface__["data"][0]
         and out.strides == X.strides
     )
-    if not same and np.may_share_memory(out, X):
+    if not same and np.may_share_memory(out, X, max_work=WORK):  # type: ignore[arg-type]
         raise InputError(
             "out overlaps X without being X",
             "two views of one array",
@@ -329,6 +343,9 @@ def _compress(L: Array, R: Array) -> tuple[Array, Array]:
     """Factors of the same product with the least inner size: QR of both sides, SVD in between."""
     if L.shape[1] == 0:
         return L, R
+    a, b = np.linalg.norm(L, axis=0), np.linalg.norm(R, axis=1)
+    balance = np.sqrt(np.divide(b, a, out=np.ones_like(a), where=(a > 0) & (b > 0)))
+    L, R = L * balance, R / balance[:, None]  # so that no term's scale hides another's
     Ql, Tl = scipy.linalg.qr(L, mode="economic", check_finite=False)
     Qr, Tr = scipy.linalg.qr(R.T, mode="economic", check_finite=False)
     U, s, Vt = scipy.linalg.svd(Tl @ Tr.T, check_finite=False)

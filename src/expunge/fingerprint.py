@@ -1,9 +1,8 @@
-"""Which rows were seen: a small sketch that recognises them again, whatever their order or
-chunking.
+"""Which rows were seen: a small sketch that recognises them again, in any order and chunking.
 
 Every row has a 64-bit hash of its values as float32. A sketch keeps the smallest of them, so the
 sketch of a union follows from the sketches of its parts, and a row of small hash is recognised
-exactly. Up to `SIZE` rows the sketch is complete.
+exactly. Up to `SIZE` distinct rows the sketch is complete.
 """
 
 from __future__ import annotations
@@ -58,8 +57,14 @@ class Fingerprint:
     def of(cls, X: NDArray[Any]) -> Fingerprint:
         """Fingerprint of the rows of `X` (n x d)."""
         keys = np.concatenate(map_spans(lambda lo, hi: _keys(X[lo:hi]), X.shape[0], PEEK))
-        best = _smallest(keys)
-        return cls(X.shape[0], keys[best], _hash(X[best], X.shape[1]))._trimmed()
+        count = SIZE
+        while True:  # more rows are needed only where rows repeat
+            best = _smallest(keys, count)
+            parts = [_hash(X[best[lo:hi]], X.shape[1]) for lo, hi in blocks(0, best.size, 8192)]
+            found = cls(X.shape[0], keys[best], np.concatenate(parts))._trimmed()
+            if found.keys.size == SIZE or best.size == keys.size:
+                return found
+            count *= 4
 
     def merge(self, other: Fingerprint) -> Fingerprint:
         """Fingerprint of both sets of rows together."""
@@ -70,13 +75,17 @@ class Fingerprint:
         )._trimmed()
 
     def _trimmed(self) -> Fingerprint:
-        order = np.lexsort((self.hashes, self.keys))[:SIZE]
-        return Fingerprint(self.n, self.keys[order], self.hashes[order])
+        """The `SIZE` smallest, each once: equal rows take one place."""
+        order = np.lexsort((self.hashes, self.keys))
+        keys, hashes = self.keys[order], self.hashes[order]
+        new = np.ones(keys.size, dtype=bool)
+        new[1:] = (keys[1:] != keys[:-1]) | (hashes[1:] != hashes[:-1])
+        return Fingerprint(self.n, keys[new][:SIZE], hashes[new][:SIZE])
 
     @property
     def complete(self) -> bool:
         """Whether every row seen is in the sketch, so that no row can go unrecognised."""
-        return self.n <= SIZE
+        return self.n <= SIZE or self.keys.size < SIZE
 
     def known(self, X: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows of `X` are among those in the sketch."""
@@ -106,10 +115,10 @@ def _keys(X: NDArray[Any]) -> Hashes:
     return _hash(part, part.shape[1])
 
 
-def _smallest(keys: Hashes) -> NDArray[np.intp]:
-    if keys.size <= SIZE:
+def _smallest(keys: Hashes, count: int) -> NDArray[np.intp]:
+    if keys.size <= count:
         return np.arange(keys.size)
-    return np.flatnonzero(keys <= np.partition(keys, SIZE - 1)[SIZE - 1])
+    return np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])
 
 
 def _hash(X: NDArray[Any], width: int) -> Hashes:

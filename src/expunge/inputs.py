@@ -64,12 +64,10 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
     >>> from expunge.inputs import check_rows
     >>> check_rows([[1, 2], [3, 4]]).n_features
     2
-    >>> check_rows([[1.0, float("nan")], [3.0, 4.0]])
+    >>> check_rows([[1.0, float("nan")], [3.0, 4.0]])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    expunge.errors.InputError: Input X contains NaN or infinity. Received 1 such value, the first
-    in \
-row 0, column 1. Drop or impute those rows first.
+    expunge.errors.InputError: Input X contains NaN or infinity. Received 1 such value, ...
     """
     A = as_matrix(X, name=name)
     if A.ndim != 2:
@@ -154,7 +152,7 @@ def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
         if A.dtype.kind != "O":
             raise ValueError("its entries are text")
         return A.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         first = A.ravel()[0] if A.size else None
         raise NotNumeric(
             f"could not convert string to float: {name} is not numeric; every argument must be a "
@@ -256,11 +254,12 @@ def _as_labels(y: Any, name: str) -> NDArray[Any]:
             f"Pass {name}.toarray()",
         )
     values = y if isinstance(y, np.ndarray) else _labels_from_frame(y, name)
-    if values.dtype.kind == "c":
+    if values.dtype.kind not in "biufUO":
+        what = "Complex data" if values.dtype.kind == "c" else "Labels of this type are"
         raise InputError(
-            f"Complex data not supported in {name}",
+            f"{what} not supported in {name}",
             f"type {values.dtype}",
-            "Pass classes or real numbers",
+            "Pass strings, whole numbers, booleans or real numbers",
         )
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -277,14 +276,12 @@ def _labels_from_frame(y: Any, name: str) -> NDArray[Any]:
     import narwhals as nw
 
     native = nw.from_native(y, pass_through=True, allow_series=True)
-    if isinstance(native, nw.Series):
-        if native.dtype in (nw.Categorical, nw.Enum):
-            native = native.cast(nw.String)
-        return np.asarray(native.to_numpy())
-    if isinstance(native, nw.DataFrame):
+    if isinstance(native, nw.Series | nw.DataFrame):
         return np.asarray(native.to_numpy())
     try:
-        return np.asarray(y)
+        values = np.asarray(y)
+        # NumPy turns ["a", nan] and ["a", 1] into text; as objects they can still be refused
+        return np.asarray(y, dtype=object) if values.dtype.kind == "U" else values
     except ValueError as error:
         raise InputError(
             f"{name} cannot be read as labels",
@@ -303,13 +300,22 @@ def _check_labels_finite(values: NDArray[Any], name: str) -> None:
         _check_finite(values, name)
     if values.dtype.kind != "O":
         return
-    missing = np.array([v is None or v != v for v in values.ravel()]).reshape(values.shape)
+    missing = np.array([_is_missing(v) for v in values.ravel()]).reshape(values.shape)
     if missing.any():
         raise InputError(
             f"Input {name} contains NaN: labels are missing",
             f"{int(missing.sum())} missing, the first in row {int(np.argwhere(missing)[0][0])}",
             "Drop those rows, or give them a class of their own",
         )
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth value
+        return True
 
 
 def _kind(values: NDArray[Any], concept_type: ConceptType, name: str) -> str:
@@ -414,7 +420,10 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
     -------
     float64 array of shape (n,), or None
     """
-    if sample_weight is None or np.isscalar(sample_weight):
+    if sample_weight is None:
+        return None
+    if np.isscalar(sample_weight):  # the same weight for all is no weight, but it must be one
+        check_weights([sample_weight], 1)
         return None
     w = np.asarray(as_matrix(sample_weight, name="sample_weight"), dtype=np.float64)
     if w.ndim != 1:

@@ -248,7 +248,7 @@ def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> M
     n, d = X.shape
     shift = _shift_for(X)
     w = np.ones(n) if weights is None else weights
-    sums_of, sz, zz = _concept_sums(concept, w)
+    sums_of, sz, zz, origin = _concept_sums(concept, w)
     buffer = np.empty((min(BLOCK, n), d))
     table, trace = np.zeros((len(sz) + (concept.kind != "classes"), d)), 0.0
     for lo, hi in blocks(0, n):
@@ -264,7 +264,7 @@ def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> M
         n=n,
         weight=W,
         mean_x=sx / safe if shift is None else shift + sx / safe,
-        mean_z=sz / safe,
+        mean_z=origin + sz / safe,
         xz=xz - np.outer(sx, sz / safe),
         zz=zz - np.outer(sz, sz / safe),
         trace_xx=max(trace - float(sx @ sx) / safe, 0.0),
@@ -277,12 +277,14 @@ def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> M
 
 def _concept_sums(
     concept: Concept, w: Array
-) -> tuple[Callable[[int, int, Array], Array], Array, Array]:
-    """How to sum a block against the concept, and the concept's own Σwz and Σwzzᵀ."""
+) -> tuple[Callable[[int, int, Array], Array], Array, Array, Array]:
+    """How to sum a block against the concept; Σwz and Σwzzᵀ; the origin z is measured from."""
     if concept.kind != "classes":
         Z = concept.columns()
+        origin = Z.mean(axis=0)
+        Z = Z - origin
         D = np.vstack([(w[:, None] * Z).T, w])
-        return lambda lo, hi, C: D[:, lo:hi] @ C, D[:-1].sum(axis=1), D[:-1] @ Z
+        return lambda lo, hi, C: D[:, lo:hi] @ C, D[:-1].sum(axis=1), D[:-1] @ Z, origin
     codes, m = concept.values, concept.width
     z: Array = np.bincount(codes, weights=w, minlength=m).astype(np.float64)
     if m > MANY_CLASSES:
@@ -291,10 +293,10 @@ def _concept_sums(
             one_per_row = np.arange(hi - lo + 1)
             return np.asarray(csr_array((w[lo:hi], codes[lo:hi], one_per_row), (hi - lo, m)).T @ C)
 
-        return sparse_sums, z, np.diag(z)
+        return sparse_sums, z, np.diag(z), np.zeros(m)
     D = np.zeros((m, len(codes)))
     D[codes, np.arange(len(codes))] = w
-    return lambda lo, hi, C: D[:, lo:hi] @ C, z, np.diag(z)
+    return lambda lo, hi, C: D[:, lo:hi] @ C, z, np.diag(z), np.zeros(m)
 
 
 def _as_float64(X: NDArray[Any], buffer: Array, shift: Array | None) -> Array:

@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 BLOCK = 512  # rows handled at once: a few hundred kilobytes, so a block stays in cache
 SPAN = 32 * BLOCK  # rows one thread sums before it hands its total over
+TINY = 1 << 13  # numbers below which BLAS uses one thread by itself
 WORTH_THREADS = 1 << 22  # numbers below which starting threads costs more than it saves
 
 
@@ -50,12 +51,13 @@ def map_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> lis
     """Apply `work(start, stop)` to every span, in threads where it pays; results in row order.
 
     The spans are the same whatever the number of threads, so totals are reproducible bit for bit.
-    BLAS is held to one thread inside, because the spans already occupy the cores.
+    BLAS is held to one thread inside: the spans already occupy the cores, blocks are too small to
+    share, and its own threads would add up in another order.
     """
-    cuts = spans(n_rows)
-    workers = min(n_threads(), len(cuts))
-    if workers < 2 or n_rows * n_columns < WORTH_THREADS:
+    cuts, size = spans(n_rows), n_rows * n_columns
+    if size < TINY:
         return [work(lo, hi) for lo, hi in cuts]
+    workers = min(n_threads(), len(cuts)) if size >= WORTH_THREADS else 1
     limit: Any = blas_controller().limit(limits=1, user_api="blas")
     with limit, ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda cut: work(*cut), cuts))
+        return list((pool.map if workers > 1 else map)(lambda cut: work(*cut), cuts))

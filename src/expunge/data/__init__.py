@@ -98,7 +98,7 @@ class GloveGender:
 
     def vector(self, word: str) -> Vectors:
         """The vector of a word, a copy."""
-        return self.vectors[self.index(word)].copy()
+        return np.array(self.vectors[self.index(word)])
 
     def neighbours(
         self, word: str, k: int = 3, vectors: NDArray[np.floating[Any]] | None = None
@@ -120,7 +120,7 @@ class GloveGender:
         --------
         >>> from expunge.data import load_glove
         >>> load_glove().neighbours("ocean")
-        ('sea', 'waters', 'atlantic')
+        ('sea', 'waters', 'seas')
         """
         V = self.vectors if vectors is None else np.asarray(vectors)
         if V.ndim != 2 or V.shape[0] != len(self):

@@ -150,20 +150,17 @@ def certify(
             erasure=erasure,
         )
 
-    smooth = problem(loss.surrogate)
-    found = fit_predictor(smooth, tol=min(tol, 1e-3) / 10, max_passes=max_passes)
-    primal = found.value
-    if smooth.loss is not loss:
-        primal = problem(loss).evaluate(found.coef * smooth.unit, found.intercept)[0]
-    return _certificate(
-        max(found.lower_bound, quick.value),
-        min(primal, quick.primal),
-        quick.bound,
-        loss,
-        alpha,
-        quick.ridge,
-        tol,
-    )
+    value, primal, start = quick.value, quick.primal, None
+    for smooth in loss.surrogates:
+        found = fit_predictor(
+            problem(smooth), tol=min(tol, 1e-3) / 10, max_passes=max_passes, start=start
+        )
+        start = found.coef, found.intercept
+        value, primal = max(value, found.lower_bound), min(primal, found.value)
+    if smooth is not loss:
+        exact = problem(loss)
+        primal = min(quick.primal, exact.evaluate(found.coef * exact.unit, found.intercept)[0])
+    return _certificate(value, primal, quick.bound, loss, alpha, quick.ridge, tol)
 
 
 def certify_moments(

@@ -74,9 +74,9 @@ class Loss(ABC):
         return self.derivative(Y, np.ones((len(Y), 1)) * intercept)
 
     @property
-    def surrogate(self) -> Loss:
-        """A smooth loss nowhere above this one, for solvers that need derivatives."""
-        return self
+    def surrogates(self) -> tuple[Loss, ...]:
+        """Smooth losses nowhere above this one, for solvers, from rough to close."""
+        return (self,)
 
     def encoder(self, concept: Concept) -> Callable[[int, int], Array]:
         """A function (start, stop) -> targets; classes are encoded once, as a table."""
@@ -221,7 +221,7 @@ class SquaredHinge(_Margin):
 
     def second(self, Y: Array, S: Array) -> Array:
         """2 where the margin is below 1."""
-        return 2.0 * (Y * S < 1.0)
+        return np.where(Y * S < 1.0, 2.0, 0.0)
 
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Mean of the -1/+1 targets."""
@@ -253,7 +253,7 @@ class Hinge(_Margin):
 
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Sign of the mean target, 0 when balanced."""
-        return np.asarray(np.sign(_column_means(Y, w)), dtype=np.float64)
+        return np.sign(_column_means(Y, w))
 
     def null_residual(self, Y: Array, w: Array, intercept: Array) -> Array:
         """-y, scaled down on the majority so that the weighted sum is zero."""
@@ -263,9 +263,9 @@ class Hinge(_Margin):
         return np.where(on_kink, -Y * minority / majority, -Y)
 
     @property
-    def surrogate(self) -> Loss:
-        """The hinge with its kink rounded over a width of 1e-3."""
-        return SmoothHinge(1e-3)
+    def surrogates(self) -> tuple[Loss, ...]:
+        """The hinge with its kink rounded, ever less, down to a width of 1e-3."""
+        return tuple(SmoothHinge(width) for width in (0.3, 0.1, 0.03, 0.01, 0.003, 0.001))
 
 
 class SmoothHinge(_Margin):

@@ -181,7 +181,7 @@ def fit_predictor(
     >>> loss = loss_for("cross_entropy", "classes", 2)
     >>> fit = fit_predictor(Problem(rows, concept, loss, rows.moments(concept)))
     >>> fit.converged, round(fit.loss, 3)
-    (True, 0.614)
+    (True, 0.587)
     """
     null = null_model(problem.loss, problem.moments, problem.fit_intercept)
     theta, b = np.zeros_like(null.gradient), null.intercept
@@ -295,5 +295,5 @@ class _Lbfgs:
             lower_bound=max(self.f - norm**2 / (2 * problem.alpha), 0.0),
             gradient_norm=norm,
             n_passes=problem.n_passes,
-            converged=norm <= 2 * target,
+            converged=bool(norm <= 2 * target),
         )

@@ -1,0 +1,142 @@
+"""`expunge demo`: the embedded example, end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from expunge.commands.output import (
+    JsonFile,
+    check_target,
+    console,
+    printable,
+    spinner,
+    table,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from expunge.demo import Change, DemoResult, Neighbours
+
+__all__ = ["demo", "render"]
+
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Save the erasure, e.g. to gender.safetensors."),
+]
+
+
+def demo(json_file: JsonFile = None, save: Save = None) -> None:
+    """Erase gender from word vectors, and show what is left and what was lost."""
+    from expunge.demo import run_demo
+
+    check_target(json_file)
+    check_target(save)
+    with spinner("starting") as progress:
+        result = run_demo(progress)
+    if save is not None:
+        result.erasure.save(save)
+    write_json(json_file, "demo", result.to_dict())
+    render(result, console(), save)
+
+
+def render(result: DemoResult, screen: Console, saved: Path | None = None) -> None:
+    """Print a result.
+
+    Parameters
+    ----------
+    result : DemoResult
+    screen : rich.console.Console
+    saved : path, optional
+        Where the erasure was saved.
+    """
+    screen.print("Erasing gender from word vectors (GloVe)", style="bold")
+    screen.print(
+        f"RLACE removes {result.erasure.rank} of {result.n_features} dimensions, found on "
+        f"{result.n_train:,} words. Measured on {result.n_test:,} others.\n"
+        "The label of a word: which end of the line from he to she it lies nearest to (cosine).\n"
+    )
+    _measures(result, screen)
+    _paragraph(
+        screen,
+        "Fresh words: the probe is trained and tested on words the erasure has not seen. What it "
+        "may still find is the sampling error of the class means, which shrinks with more words in "
+        "the fit.",
+    )
+    _neighbours(result.neighbours, screen)
+    screen.print("Certificate (words of the fit)", style="bold")
+    _paragraph(
+        screen, str(result.certificate), style="green" if result.certificate.erased else "red"
+    )
+    screen.print("What this does not promise", style="bold")
+    _paragraph(
+        screen,
+        f"A non-linear probe still finds gender: an RBF-SVM trained on {result.nonlinear_rows:,} "
+        f"erased words is right on {_percent(result.nonlinear_probe.after)} of the test words "
+        f"({_percent(result.nonlinear_probe.before)} before). Only linear predictors are kept out.",
+        style="yellow",
+    )
+    _next_step(screen, saved)
+
+
+def _measures(result: DemoResult, screen: Console) -> None:
+    measures = table("", "before", "after", right=("before", "after"))
+
+    def add(name: str, before: str, after: str) -> None:
+        measures.add_row(name, before, after)
+
+    def accuracy(name: str, change: Change) -> None:
+        add(name, _percent(change.before), _percent(change.after))
+
+    accuracy("Accuracy of a linear probe trained on the words of the fit", result.linear_probe)
+    accuracy("Accuracy of a linear probe trained and tested on fresh words", result.fresh_probe)
+    add("Accuracy of always answering the commoner class", *[_percent(result.majority)] * 2)
+    bits = result.bits_left
+    add(
+        "Bits per word that linear predictors can gain, at most",
+        f"{bits.before:.3f}",
+        f"{bits.after:.3f}",
+    )
+    add("Share of the variance kept", _percent(1.0), _percent(result.variance_kept))
+    screen.print(measures)
+    screen.print()
+
+
+def _neighbours(neighbours: tuple[Neighbours, ...], screen: Console) -> None:
+    from rich.text import Text
+
+    listing = table("Nearest words", "before", "after")
+    for n in neighbours:
+        after = Text(", ").join(_marked(word, n.before) for word in n.after)
+        listing.add_row(n.word, ", ".join(n.before), after)
+    screen.print(listing)
+    screen.print()
+
+
+def _marked(word: str, before: tuple[str, ...]) -> Text:
+    from rich.text import Text
+
+    return Text(word, style="" if word in before else "cyan")
+
+
+def _next_step(screen: Console, saved: Path | None) -> None:
+    if saved is None:
+        screen.print("Next: expunge demo --save gender.safetensors", style="bold")
+        return
+    name = printable(str(saved), screen.encoding)
+    screen.print(f"Saved to {name}", soft_wrap=True)
+    screen.print(f"Next: expunge info {name}", style="bold", soft_wrap=True)
+
+
+def _paragraph(screen: Console, text: str, style: str = "") -> None:
+    screen.print(text, style=style)
+    screen.print()
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}"

@@ -1,0 +1,136 @@
+"""`expunge info`: what a saved erasure is and what made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from expunge.commands.output import JsonFile, check_target, console, printable, write_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from expunge.erasure import Erasure
+
+__all__ = ["describe", "info", "render"]
+
+LABELS_SHOWN = 12
+UNKNOWN = "not recorded"
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A saved erasure (.safetensors).")]
+
+
+def info(file: File, json_file: JsonFile = None) -> None:
+    """Show what a saved erasure is and what made it."""
+    from expunge.erasure import Erasure
+
+    check_target(json_file)
+    described = describe(Erasure.load(file))
+    write_json(json_file, "info", {"file": str(file), **described})
+    render(described, console())
+
+
+def describe(erasure: Erasure) -> dict[str, Any]:
+    """What is known of an erasure, as plain values; None where nothing was recorded.
+
+    Parameters
+    ----------
+    erasure : Erasure
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from expunge import Erasure
+    >>> from expunge.commands.info import describe
+    >>> found = describe(Erasure([[1.0], [0.0]], [[1.0, 0.0]], meta={"method": "RLACE"}))
+    >>> found["method"], found["rank"], found["orthogonal"], found["solver"]
+    ('RLACE', 1, True, None)
+    """
+    meta = erasure.meta
+    concept, fingerprint = _mapping(meta.get("concept")), _mapping(meta.get("fingerprint"))
+    return {
+        "method": meta.get("method"),
+        "solver": meta.get("solver"),
+        "rank": erasure.rank,
+        "n_features": erasure.n_features,
+        "orthogonal": erasure.is_orthogonal,
+        "concept": {"kind": concept.get("kind"), "labels": concept.get("labels")},
+        "n_rows": meta.get("n"),
+        "fingerprint": fingerprint.get("digest"),
+        "parameters": dict(_mapping(meta.get("parameters"))),
+        "versions": dict(_mapping(meta.get("versions"))),
+        "date": meta.get("date"),
+        "steps": [_mapping(step).get("method") for step in _sequence(meta.get("steps"))],
+    }
+
+
+def render(described: Mapping[str, Any], screen: Console) -> None:
+    """Print what `describe` found, one thing a line.
+
+    Parameters
+    ----------
+    described : mapping
+    screen : rich.console.Console
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in _lines(described):
+        grid.add_row(name, Text(printable(value, screen.encoding)))
+    screen.print(grid)
+
+
+def _lines(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    concept = found["concept"]
+    lines = [
+        ("method", _said(found["method"])),
+        ("solver", _said(found["solver"])),
+        ("rank", f"{found['rank']} of {found['n_features']} features"),
+        ("projection", "orthogonal" if found["orthogonal"] else "oblique"),
+        ("concept", _concept(concept["kind"], concept["labels"])),
+        ("rows fitted", _count(found["n_rows"])),
+        ("fingerprint", _said(found["fingerprint"])),
+        ("parameters", _pairs(found["parameters"])),
+        ("versions", _pairs(found["versions"])),
+        ("date", _said(found["date"])),
+    ]
+    if found["steps"]:
+        lines.insert(1, ("steps", " then ".join(map(_said, found["steps"]))))
+    return lines
+
+
+def _concept(kind: Any, labels: Any) -> str:
+    names = [str(label) for label in _sequence(labels)]
+    if kind is None or not names:
+        return _said(kind)
+    more = f", and {len(names) - LABELS_SHOWN} more" if len(names) > LABELS_SHOWN else ""
+    return f"{_said(kind)}: {', '.join(names[:LABELS_SHOWN])}{more}"
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items()) or UNKNOWN
+
+
+def _count(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else _said(value)
+
+
+def _said(value: Any) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,88 @@
+"""What the commands share: the console, tables, the JSON file, the spinner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from expunge._version import __version__
+from expunge.artifact import write_atomically
+from expunge.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["JsonFile", "check_target", "console", "printable", "spinner", "table", "write_json"]
+
+WIDTH = 100
+
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Also write the result to this file, as JSON."),
+]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console of at most 100 columns; colours on a terminal, plain text elsewhere."""
+    from rich.console import Console
+
+    found = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    found.width = min(found.width, WIDTH) if found.is_terminal else WIDTH
+    return found
+
+
+def table(*headers: str, right: tuple[str, ...] = ()) -> Table:
+    """An empty table with a line of hyphens under its head: the same characters everywhere."""
+    from rich.box import Box
+    from rich.table import Table
+
+    blank = "    \n"
+    ruled = Box(blank * 2 + " -  \n" + blank * 5, ascii=True)
+    made = Table(box=ruled, show_edge=False, header_style="bold", pad_edge=False)
+    for header in headers:
+        made.add_column(header, justify="right" if header in right else "left")
+    return made
+
+
+@contextmanager
+def spinner(message: str) -> Iterator[Callable[[str], None]]:
+    """Show on the error stream what is being done, if that is a terminal; yields how to say it."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda text: None
+        return
+    with screen.status(message) as status:
+        yield status.update
+
+
+def check_target(path: Path | None) -> None:
+    """Refuse an output file that cannot be written, before any work is done."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError("Cannot write to a folder", str(path), "Name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise InputError(
+            "The folder of an output file does not exist", str(path), "Make the folder first"
+        )
+
+
+def write_json(path: Path | None, command: str, result: Mapping[str, Any]) -> None:
+    """Write a result with the command and the version that made it, all of it or nothing."""
+    if path is None:
+        return
+    full = {"command": command, "version": __version__, **result}
+    text = json.dumps(full, indent=2, allow_nan=False)
+    write_atomically(path, f"{text}\n".encode())
+
+
+def printable(text: str, encoding: str) -> str:
+    """`text` without control characters and without what the encoding lacks."""
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return plain.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,0 +1,228 @@
+"""Files: bit-equal round trips, equal bytes, atomic writes, and a reason for every refusal."""
+
+import json
+import os
+import stat
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from expunge import BadArtifact, Erasure, artifact
+
+STORED = Path(__file__).parent / "data" / "erasure_format_1.safetensors"
+
+
+def some_erasure(**points):
+    rng = np.random.default_rng(0)
+    meta = {"method": "LEACE", "concept": {"labels": ["f", "é"]}, "n": 3}
+    return Erasure(rng.normal(size=(5, 2)), rng.normal(size=(2, 5)), **points, meta=meta)
+
+
+def write_safetensors(path, header, n_bytes=0):
+    """A safetensors file by hand: length, JSON header, zeros."""
+    raw = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(raw)) + raw + bytes(n_bytes))
+
+
+def with_header(path, text, tensors=None):
+    """A well-formed file whose entry for expunge is `text`."""
+    tensors = {"left": np.eye(3)[:, :1], "right": np.eye(3)[:1]} if tensors is None else tensors
+    tensors = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    path.write_bytes(safetensors.numpy.save(tensors, {"expunge": text}))
+    return path
+
+
+def header(**changes):
+    return json.dumps({"format": 1, "kind": "erasure", "meta": {}, **changes})
+
+
+@pytest.mark.parametrize(
+    "points",
+    [{}, {"center": np.arange(5.0)}, {"offset": np.arange(5.0)}, {"center": [1e-300] * 5}],
+)
+def test_round_trip_is_bit_equal(tmp_path, points):
+    e = some_erasure(**points)
+    e.save(tmp_path / "e.safetensors")
+    back = Erasure.load(str(tmp_path / "e.safetensors"))
+    for name in ("left", "right", "center", "offset"):
+        found, expected = getattr(back, name), getattr(e, name)
+        assert (found is None) == (expected is None)
+        assert found is None or found.tobytes() == expected.tobytes()
+    assert back.meta == e.meta
+
+
+def test_rank_zero_round_trip(tmp_path):
+    Erasure(np.zeros((4, 0)), np.zeros((0, 4))).save(tmp_path / "e")
+    back = Erasure.load(tmp_path / "e")
+    assert (back.rank, back.n_features) == (0, 4)
+
+
+def test_equal_erasures_give_equal_bytes(tmp_path):
+    points = {"center": np.ones(5), "offset": np.zeros(5)}
+    contents = set()
+    for k, layout in enumerate((np.ascontiguousarray, np.asfortranarray, np.ascontiguousarray)):
+        e = some_erasure(**points)
+        meta = dict(sorted(e.meta.items(), reverse=bool(k)))
+        Erasure(layout(e.left), layout(e.right), **points, meta=meta).save(tmp_path / f"{k}")
+        contents.add((tmp_path / f"{k}").read_bytes())
+    assert len(contents) == 1
+    some_erasure().save(tmp_path / "other")
+    assert (tmp_path / "other").read_bytes() not in contents
+
+
+def test_the_date_is_recorded_only_if_given(tmp_path):
+    e = some_erasure()
+    e.save(tmp_path / "e", date="2024-05-01")
+    assert Erasure.load(tmp_path / "e").meta["date"] == "2024-05-01"
+    assert "date" not in e.meta
+
+
+def test_the_stored_file_of_format_1_is_still_read():
+    e = Erasure.load(STORED)
+    np.testing.assert_array_equal(e.left, [[1.0], [0.5], [0.0]])
+    np.testing.assert_array_equal(e.right, [[0.8, 0.4, 0.25]])
+    np.testing.assert_array_equal(e.center, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(e.offset, [0.0, 0.0, -1.0])
+    assert e.meta == {"method": "LEACE", "concept": {"kind": "classes", "labels": ["f", "m"]}}
+    np.testing.assert_allclose(e([[2.0, 2.0, 7.0]]), [[0.2, 1.1, 6.0]])
+
+
+@pytest.mark.parametrize("name", ["replace", "fsync", "chmod"])
+def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, name):
+    path = tmp_path / "e.safetensors"
+    some_erasure().save(path)
+    before = path.read_bytes()
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, name, fail)
+    with pytest.raises(OSError, match="disk full"):
+        some_erasure(center=np.ones(5)).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_save_replaces_and_leaves_nothing_else(tmp_path):
+    path = tmp_path / "e.safetensors"
+    path.write_bytes(b"old")
+    some_erasure().save(path)
+    assert Erasure.load(path).rank == 2
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permission bits are a POSIX matter")
+def test_permissions_follow_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        some_erasure().save(tmp_path / "e")
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "e").stat().st_mode) == 0o640
+
+
+def test_meta_that_json_cannot_hold_is_refused_before_writing(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        artifact.write(tmp_path / "e", {}, {"kind": "erasure", "meta": {"x": float("nan")}})
+    assert os.listdir(tmp_path) == []
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+
+def assert_bad(path, match):
+    with pytest.raises(BadArtifact, match=match) as caught:
+        Erasure.load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated(tmp_path, share):
+    some_erasure().save(tmp_path / "e")
+    whole = (tmp_path / "e").read_bytes()
+    (tmp_path / "e").write_bytes(whole[: int(share * len(whole))])
+    assert_bad(tmp_path / "e", "not a readable safetensors file")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_bytes(tmp_path, seed):
+    (tmp_path / "e").write_bytes(np.random.default_rng(seed).bytes(500))
+    assert_bad(tmp_path / "e", "not a readable safetensors file")
+
+
+def test_a_folder(tmp_path):
+    assert_bad(tmp_path, "not a readable safetensors file")
+
+
+def test_someone_elses_file(tmp_path):
+    safetensors.numpy.save_file({"left": np.eye(2), "right": np.eye(2)}, tmp_path / "e")
+    assert_bad(tmp_path / "e", "not one written by expunge")
+    safetensors.numpy.save_file({"left": np.eye(2)}, tmp_path / "f", {"format": "pt"})
+    assert_bad(tmp_path / "f", "not one written by expunge")
+
+
+@pytest.mark.parametrize("number", [2, 0, "1", 1.0, True, None, [1], {}])
+def test_an_unknown_format_number(tmp_path, number):
+    assert_bad(with_header(tmp_path / "e", header(format=number)), "this version .* reads")
+
+
+def test_a_newer_format_says_who_wrote_it(tmp_path):
+    text = header(format=99, writer="7.1", kind="unheard of", meta=None)
+    assert_bad(with_header(tmp_path / "e", text), "format 99, written by version 7.1.*Upgrade")
+
+
+@pytest.mark.parametrize("kind", ["conditional", ["erasure"], None])
+def test_another_kind(tmp_path, kind):
+    assert_bad(with_header(tmp_path / "e", header(kind=kind)), "not a 'erasure'")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", "null", "{}", '{"format": 1}', '{"kind": "erasure"}', "[" * 99999]
+)
+def test_a_damaged_header(tmp_path, text):
+    assert_bad(with_header(tmp_path / "e", text), "header is damaged")
+
+
+@pytest.mark.parametrize("meta", [None, [], "text"])
+def test_a_header_without_meta(tmp_path, meta):
+    assert_bad(with_header(tmp_path / "e", header(meta=meta)), "no meta data")
+
+
+def test_missing_arrays(tmp_path):
+    path = with_header(tmp_path / "e", header(), {"left": np.eye(2), "center": np.ones(2)})
+    assert_bad(path, r"\['right'\] are missing")
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"left": np.eye(3), "right": np.eye(2)},
+        {"left": np.eye(3)[:, :1], "right": np.eye(3)[:2]},
+        {"left": np.ones(3), "right": np.ones(3)},
+        {"left": np.eye(3), "right": np.eye(3), "center": np.ones(2)},
+        {"left": np.eye(3), "right": np.eye(3), "offset": np.ones((3, 1))},
+        {"left": np.eye(3), "right": np.full((3, 3), np.nan)},
+        {"left": np.eye(3), "right": np.eye(3), "center": np.array([0, np.inf, 0])},
+    ],
+)
+def test_inconsistent_arrays(tmp_path, tensors):
+    assert_bad(with_header(tmp_path / "e", header(), tensors), "must")
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("F32", 4), ("I64", 8), ("BF16", 2), ("F8_E4M3", 1)])
+def test_arrays_of_another_type(tmp_path, dtype, size):
+    entries = {"__metadata__": {"expunge": header()}}
+    for k, (name, shape) in enumerate({"left": [2, 1], "right": [1, 2]}.items()):
+        offsets = [2 * size * k, 2 * size * (k + 1)]
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+    write_safetensors(tmp_path / "e", entries, 4 * size)
+    assert_bad(tmp_path / "e", f"'left' has type {dtype}")
+
+
+def test_a_missing_file_is_no_bad_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Erasure.load(tmp_path / "nowhere")
