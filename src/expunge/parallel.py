@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["BLOCK", "blocks", "map_spans", "spans"]
+__all__ = ["BLOCK", "blocks", "map_spans", "one_blas_thread", "spans"]
 
 T = TypeVar("T")
 
@@ -36,6 +38,23 @@ def blas_controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_held = ContextVar("_held", default=False)  # whether this context already holds BLAS
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: for many small products, whose threads would only wait."""
+    if _held.get():
+        yield
+        return
+    token = _held.set(True)
+    try:
+        with blas_controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _held.reset(token)
+
+
 def blocks(start: int, stop: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:
     """Yield consecutive (start, stop) pairs of at most `size` rows."""
     for lo in range(start, stop, size):
@@ -58,6 +77,8 @@ def map_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> lis
     if size < TINY:
         return [work(lo, hi) for lo, hi in cuts]
     workers = min(n_threads(), len(cuts)) if size >= WORTH_THREADS else 1
-    limit: Any = blas_controller().limit(limits=1, user_api="blas")
-    with limit, ThreadPoolExecutor(workers) as pool:
-        return list((pool.map if workers > 1 else map)(lambda cut: work(*cut), cuts))
+    with one_blas_thread():
+        if workers == 1:
+            return [work(lo, hi) for lo, hi in cuts]
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(lambda cut: work(*cut), cuts))

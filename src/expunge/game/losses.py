@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.optimize
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit
 
 from expunge.concept import Concept, Kind
 from expunge.errors import InputError
@@ -39,6 +39,7 @@ class Loss(ABC):
     name: ClassVar[str] = "custom"
     kinds: ClassVar[frozenset[Kind]] = frozenset({"classes"})
     in_bits: ClassVar[bool] = False  # whether a gap in this loss is an amount of information
+    threshold: ClassVar[float] = 0.0  # scores above it say "yes"
 
     def encode(self, Z: Array, kind: Kind) -> Array:
         """Targets (b x m) of concept columns (b x width): one 0/1 column for two classes."""
@@ -53,8 +54,19 @@ class Loss(ABC):
         """(Sub)derivative in the scores, shape (b, m)."""
 
     @abstractmethod
+    def hessian(self, Y: Array, S: Array) -> tuple[Array, Array | None]:
+        """Second derivative in the scores of every row, as diag(D) - F Fᵀ; D, F of shape (b, m).
+
+        F is None where the scores do not interact.
+        """
+
     def curvature(self, Y: Array, S: Array, w: Array) -> Array:
         """Weighted sum over rows of the second derivative in the scores, shape (m, m)."""
+        return _summed_hessian(*self.hessian(Y, S), w)
+
+    def pieces(self, Y: Array, S: Array) -> tuple[Array, Array, Array, Array | None]:
+        """Values, derivative and both parts of the second derivative, computed together."""
+        return self.values(Y, S), self.derivative(Y, S), *self.hessian(Y, S)
 
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Constant scores b (m,) that minimise Σ w ℓ(y, b), with weights w of shape (b, 1)."""
@@ -72,6 +84,14 @@ class Loss(ABC):
     def null_residual(self, Y: Array, w: Array, intercept: Array) -> Array:
         """Derivative at constant scores (b x m); its weighted sum is 0 where they are optimal."""
         return self.derivative(Y, np.ones((len(Y), 1)) * intercept)
+
+    def hits(self, Y: Array, S: Array, kind: Kind) -> Array:
+        """How right the scores are per row: 1 or 0 for classes, a share of the labels, else nan."""
+        if kind == "continuous":
+            return np.full(len(S), np.nan)
+        if kind == "classes" and S.shape[1] > 1:
+            return (S.argmax(axis=1) == Y.argmax(axis=1)).astype(np.float64)
+        return np.asarray(((S > self.threshold) == (Y > 0)).mean(axis=1))
 
     @property
     def surrogates(self) -> tuple[Loss, ...]:
@@ -103,9 +123,9 @@ class ColumnLoss(Loss):
         """Loss of every row, shape (b,)."""
         return np.asarray(self.elements(Y, S).sum(axis=1))
 
-    def curvature(self, Y: Array, S: Array, w: Array) -> Array:
-        """Weighted sum over rows of the second derivative: a diagonal matrix."""
-        return np.diag(w @ self.second(Y, S))
+    def hessian(self, Y: Array, S: Array) -> tuple[Array, Array | None]:
+        """Second derivative in the scores of every row: diagonal."""
+        return self.second(Y, S), None
 
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Constant scores that minimise Σ w e(y, b) in each column; w is (b, 1) or (b, m).
@@ -159,16 +179,24 @@ class Multinomial(Loss):
 
     def values(self, Y: Array, S: Array) -> Array:
         """Log-sum-exp of the scores minus the score of the class."""
-        return np.asarray(logsumexp(S, axis=1) - (Y * S).sum(axis=1))
+        return self.pieces(Y, S)[0]
 
     def derivative(self, Y: Array, S: Array) -> Array:
         """Softmax(s) - y."""
-        return np.asarray(softmax(S, axis=1) - Y)
+        return self.pieces(Y, S)[1]
 
-    def curvature(self, Y: Array, S: Array, w: Array) -> Array:
-        """Σ w (diag p - p pᵀ)."""
-        p = softmax(S, axis=1)
-        return np.asarray(np.diag(w @ p) - (p * w[:, None]).T @ p)
+    def hessian(self, Y: Array, S: Array) -> tuple[Array, Array | None]:
+        """Diag(p) - p pᵀ with p = softmax(s)."""
+        return self.pieces(Y, S)[2:]
+
+    def pieces(self, Y: Array, S: Array) -> tuple[Array, Array, Array, Array | None]:
+        """Values, derivative and both parts of the second derivative, from one softmax."""
+        peak = S.max(axis=1, keepdims=True)
+        p = np.exp(S - peak)
+        total = p.sum(axis=1, keepdims=True)
+        p /= total
+        values = np.log(total[:, 0]) + peak[:, 0] - np.einsum("ij,ij->i", Y, S)
+        return values, p - Y, p, p
 
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Logarithms of the class shares."""
@@ -179,6 +207,7 @@ class Squared(ColumnLoss):
     """Squared error ‖y - s‖²: 0/1 or one-hot targets for classes, else the numbers themselves."""
 
     name = "squared"
+    threshold = 0.5
     kinds = frozenset({"classes", "labels", "continuous"})
 
     def elements(self, Y: Array, S: Array) -> Array:
@@ -292,6 +321,12 @@ class SmoothHinge(_Margin):
         """1/width on the quadratic piece."""
         u = self._slack(Y, S)
         return ((u > 0) & (u < self.width)) / self.width
+
+
+def _summed_hessian(D: Array, F: Array | None, w: Array) -> Array:
+    """Σ w (diag(D) - F Fᵀ) over rows, shape (m, m)."""
+    total = np.diag(w @ D)
+    return total if F is None else total - (F * w[:, None]).T @ F
 
 
 def _column_means(Y: Array, w: Array) -> Array:

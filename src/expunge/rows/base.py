@@ -34,12 +34,15 @@ class GlmPass:
         Derivative in the intercept, the column sums of R.
     curvature : array of shape (m, m)
         Mean second derivative of the loss in the scores.
+    accuracy : float
+        Share of rows whose class the scores get right; nan for a continuous concept.
     """
 
     value: float
     coef: Array
     intercept: Array
     curvature: Array
+    accuracy: float
 
 
 class Rows(Protocol):
@@ -73,6 +76,24 @@ class Rows(Protocol):
         center: Array | None = None,
     ) -> GlmPass:
         """One pass of the model with scores ``(x - center) @ coef + intercept``."""
+
+    def glm_hessian(
+        self,
+        loss: Loss,
+        coef: Array,
+        intercept: Array,
+        concept: Concept,
+        weights: Array | None = None,
+        *,
+        center: Array | None = None,
+    ) -> Array:
+        """One pass: the second derivative in (coef, intercept), class by class.
+
+        Of shape (m, d + 1, m, d + 1), or (m, d + 1, d + 1) where the scores do not interact.
+        """
+
+    def sample(self, size: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
+        """`size` rows drawn with replacement, in float64, and their numbers."""
 
     def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """One pass: the rows after an erasure."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,30 +69,80 @@ class DenseRows:
 
         Scores and residuals exist for one block of rows at a time.
         """
-        encoder = loss.encoder(concept)
+        encode = loss.encoder(concept)
 
-        def part(start: int, stop: int) -> tuple[float, float, Array, Array, Array]:
-            buffer = np.empty((min(BLOCK, stop - start), self.n_features))
-            total, weight = 0.0, 0.0
+        def part(start: int, stop: int) -> tuple[Any, ...]:
+            total, weight, right = 0.0, 0.0, 0.0
             G, g, H = np.zeros_like(coef), np.zeros_like(intercept), np.zeros((intercept.size,) * 2)
-            for lo, hi in blocks(start, stop):
-                C = buffer[: hi - lo]
-                if center is None:
-                    np.copyto(C, self.X[lo:hi])
-                else:
-                    np.subtract(self.X[lo:hi], center, out=C)
-                Y, S = encoder(lo, hi), C @ coef + intercept
+            for lo, hi, C in self._blocks(start, stop, center):
+                Y, S = encode(lo, hi), C @ coef + intercept
                 w = np.ones(hi - lo) if weights is None else weights[lo:hi]
-                R = loss.derivative(Y, S) * w[:, None]
-                total, weight = total + float(w @ loss.values(Y, S)), weight + float(w.sum())
+                values, R, D, F = loss.pieces(Y, S)
+                R = R * w[:, None]
+                total, weight = total + float(w @ values), weight + float(w.sum())
+                right += float(w @ loss.hits(Y, S, concept.kind))
                 G += C.T @ R
                 g += R.sum(axis=0)
-                H += loss.curvature(Y, S, w)
-            return total, weight, G, g, H
+                H += np.diag(w @ D) if F is None else np.diag(w @ D) - (F * w[:, None]).T @ F
+            return total, weight, G, g, H, right
 
         parts = map_spans(part, self.n_samples, self.n_features)
-        total, W, G, g, H = (sum(p[1:], start=p[0]) for p in zip(*parts, strict=True))
-        return GlmPass(total / W, G / W, g / W, H / W)
+        total, W, G, g, H, right = (sum(p[1:], start=p[0]) for p in zip(*parts, strict=True))
+        return GlmPass(total / W, G / W, g / W, H / W, right / W)
+
+    def glm_hessian(
+        self,
+        loss: Loss,
+        coef: Array,
+        intercept: Array,
+        concept: Concept,
+        weights: Array | None = None,
+        *,
+        center: Array | None = None,
+    ) -> Array:
+        """One pass: the second derivative in (coef, intercept), class by class.
+
+        Of shape (m, d + 1, m, d + 1), or (m, d + 1, d + 1) where the scores do not interact.
+        """
+        encode = loss.encoder(concept)
+        m, size = intercept.size, self.n_features + 1
+        own, cross = np.zeros((m, size, size)), np.zeros((m * size, m * size))
+        coupled, W = False, 0.0
+        for lo, hi, C in self._blocks(0, self.n_samples, center):
+            D, F = loss.hessian(encode(lo, hi), C @ coef + intercept)
+            C1 = np.hstack([C, np.ones((hi - lo, 1))])
+            w = np.ones(hi - lo) if weights is None else weights[lo:hi]
+            W += float(w.sum())
+            for k in range(m):
+                own[k] += (C1 * (w * D[:, k])[:, None]).T @ C1
+            if F is not None:
+                Z = ((np.sqrt(w)[:, None] * F)[:, :, None] * C1[:, None, :]).reshape(hi - lo, -1)
+                cross += Z.T @ Z
+                coupled = True
+        if not coupled:
+            return own / W
+        full = -cross.reshape(m, size, m, size)
+        for k in range(m):
+            full[k, :, k, :] += own[k]
+        return full / W
+
+    def _blocks(
+        self, start: int, stop: int, center: Array | None
+    ) -> Iterator[tuple[int, int, Array]]:
+        """Blocks of rows as float64, measured from the center; the array is reused."""
+        buffer = np.empty((min(BLOCK, stop - start), self.n_features))
+        for lo, hi in blocks(start, stop):
+            C = buffer[: hi - lo]
+            if center is None:
+                np.copyto(C, self.X[lo:hi])
+            else:
+                np.subtract(self.X[lo:hi], center, out=C)
+            yield lo, hi, C
+
+    def sample(self, size: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
+        """`size` rows drawn with replacement, in float64, and their numbers."""
+        index = rng.integers(0, self.n_samples, size)
+        return np.asarray(self.X[index], dtype=np.float64), index
 
     def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """One pass: the rows after an erasure."""
