@@ -5,6 +5,8 @@ from expunge.erasers import ERASERS, RLACE, RayleighEraser
 from expunge.erasure import Erasure
 from expunge.errors import BadArtifact, ExpungeError, InputError, NotConverged, RankTruncated
 from expunge.game.certificate import Certificate
+from expunge.game.descent_ascent import DescentAscent, paper_settings
+from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
 
 __all__ = [
@@ -12,6 +14,7 @@ __all__ = [
     "RLACE",
     "BadArtifact",
     "Certificate",
+    "DescentAscent",
     "Erasure",
     "ExpungeError",
     "InputError",
@@ -19,5 +22,7 @@ __all__ = [
     "NotConverged",
     "RankTruncated",
     "RayleighEraser",
+    "SubspaceAscent",
     "__version__",
+    "paper_settings",
 ]

@@ -65,6 +65,15 @@ class Concept:
         """The concept of some of the rows, over the same labels."""
         return Concept(self.kind, self.values[rows], self.labels)
 
+    def with_weight(self, weights: Array | None) -> Concept:
+        """The concept without classes of no weight; their rows count nothing and join another."""
+        if self.kind != "classes" or weights is None:
+            return self
+        seen = np.bincount(self.values, weights=weights, minlength=self.width) > 0
+        codes = np.maximum(np.cumsum(seen) - 1, 0)[self.values]
+        kept = tuple(label for label, has in zip(self.labels, seen, strict=True) if has)
+        return Concept("classes", codes, kept)
+
     @classmethod
     def of_numbers(cls, Z: NDArray[Any]) -> Concept:
         """Wrap a float array of shape (n,) or (n, m) as a continuous concept, unchecked."""

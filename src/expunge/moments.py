@@ -166,19 +166,6 @@ class Moments:
         mean_z[at], xz[:, at], zz[np.ix_(at, at)] = self.mean_z, self.xz, self.zz
         return replace(self, mean_z=mean_z, xz=xz, zz=zz, labels=labels)
 
-    def present(self) -> Moments:
-        """The same moments without classes that carry no weight."""
-        if self.kind != "classes" or np.all(self.mean_z > 0):
-            return self
-        seen = np.flatnonzero(self.mean_z > 0)
-        return replace(
-            self,
-            mean_z=self.mean_z[seen],
-            xz=self.xz[:, seen],
-            zz=self.zz[np.ix_(seen, seen)],
-            labels=tuple(self.labels[k] for k in seen),
-        )
-
     @property
     def n_features(self) -> int:
         """Width of the rows."""

@@ -17,12 +17,13 @@ from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.losses import Loss, loss_for
+from expunge.game.result import Step
 from expunge.inputs import check_concept, check_rows, check_weights
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
 
-__all__ = ["ERASERS", "BaseEraser", "Solution", "Step", "register"]
+__all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "register"]
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -31,14 +32,6 @@ def register(eraser: type[BaseEraser]) -> type[BaseEraser]:
     """Add an eraser to `ERASERS`, where shared tests and the command line find it."""
     ERASERS[eraser.__name__] = eraser
     return eraser
-
-
-@dataclass(frozen=True)
-class Step:
-    """One record of a solver's history."""
-
-    step: int
-    value: float
 
 
 @dataclass(frozen=True)
@@ -54,6 +47,8 @@ class Solution:
     value : float
         The objective reached, in the method's own terms.
     history : tuple of Step
+    spectrum : array of shape (d,) or None
+        Eigenvalues before rounding, where a solver relaxed the problem.
     """
 
     left: Array
@@ -62,6 +57,7 @@ class Solution:
     solver: str
     value: float
     history: tuple[Step, ...]
+    spectrum: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ class Data:
 
     def moments(self, *, second: bool) -> Moments:
         """One pass over the rows."""
-        return self.rows.moments(self.concept, self.weights, second=second).present()
+        return self.rows.moments(self.concept, self.weights, second=second)
 
 
 class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -150,7 +146,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         data = self._check(X, y, concept, sample_weight, whole=False)
         if not first:
             self._check_width(data.rows.n_features)
-        moments = data.rows.moments(data.concept, data.weights, second=self._needs_second())
+        moments = data.moments(second=self._needs_second())
         seen = data.rows.fingerprint()
         if not first:
             moments, seen = self._moments.merge(moments), self._seen.merge(seen)
@@ -216,6 +212,12 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Number of directions erased."""
         return self.erasure_.rank
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # scikit-learn's name
+        plain: str = super().__repr__(N_CHAR_MAX)
+        if "_result" not in self.__dict__:
+            return plain
+        return f"{plain}, fitted: rank {self.rank_} by {self.solver_}"
+
     # -- inside ----------------------------------------------------------------------------------
 
     def _second_for_fit(self) -> bool:
@@ -236,7 +238,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             owner=type(self).__name__,
             whole=whole,
         )
-        return Data(rows, target, weights)
+        return Data(rows, target.with_weight(weights), weights)
 
     def _keep(self, X: Any, moments: Moments, seen: Fingerprint, *, first: bool) -> None:
         """Store a fit, after everything that can fail."""
@@ -264,7 +266,6 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self, moments: Moments, seen: Fingerprint, data: Data | None
     ) -> tuple[Erasure, Certificate | None, Solution]:
         """Solve and certify; nothing is stored."""
-        moments = moments.present()
         if self._needs_concept():
             _check_varies(moments)
         solution = self._solve(moments, data)

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from expunge.erasers.base import BaseEraser, Data, Solution, Step, register
+from expunge.erasers.base import BaseEraser, Data, Solution, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
 from expunge.game.losses import Squared
+from expunge.game.result import Step
 from expunge.inputs import ConceptType, as_matrix, check_choice, check_rank
 from expunge.linalg import (
     Array,

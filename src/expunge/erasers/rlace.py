@@ -2,45 +2,75 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
-from expunge.erasers.base import BaseEraser, Data, Solution, Step, register
+import numpy as np
+
+from expunge.erasers.base import BaseEraser, Data, Solution, register
+from expunge.errors import InputError, NotConverged
 from expunge.game.closed_form import Rank, closed_form
+from expunge.game.descent_ascent import DescentAscent, descent_ascent
 from expunge.game.losses import Loss
-from expunge.game.null_model import null_model
+from expunge.game.null_model import NullModel, null_model
+from expunge.game.predictor import Problem
+from expunge.game.result import Callback, SolveResult, Step, StopReason
+from expunge.game.subspace_ascent import SubspaceAscent, subspace_ascent
 from expunge.inputs import ConceptType, check_choice, check_rank
+from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["RLACE"]
+__all__ = ["RLACE", "Solver"]
+
+Solver = str | DescentAscent | SubspaceAscent
+
+SOLVERS = ("auto", "closed_form", "descent_ascent", "subspace_ascent")
 
 
 @register
 class RLACE(BaseEraser):
     """Erase a concept by the orthogonal projection that leaves linear predictors the least.
 
-    Solves  max over Q  min over Θ, b  of  mean ℓ(y, Θᵀ(I - Q)x + b)  for projectors Q of rank K.
-    At the concept's own rank (`rank="auto"`; 1 for two classes) the game has a closed form for
-    every convex loss: Q projects on the span of XᵀR0, the covariance of x with the residual of
-    the predictor that ignores x. For classes and cross-entropy these are the differences of the
-    class means.
+    Solves  max over Q  min over Θ, b  of  mean ℓ(y, Θᵀ(I - Q)x + b)  for projectors Q of rank K. At
+    the concept's own rank (`rank="auto"`; 1 for two classes) the game has a closed form for every
+    convex loss: Q projects on the span of XᵀR0, the covariance of x with the residual of the
+    predictor that ignores x. For classes and cross-entropy these are the differences of the class
+    means. Below that rank the game is hard, and `solver` says how it is played.
 
-    With an intercept the map is x -> mean + (I - Q)(x - mean). Without, it is x -> (I - Q)x,
-    which does not protect against predictors that have an intercept.
+    With an intercept the map is x -> mean + (I - Q)(x - mean). Without, it is x -> (I - Q)x, which
+    does not protect against predictors that have an intercept.
 
     Parameters
     ----------
     rank : int or "auto"
         Directions to erase. More than the concept needs are filled up with those of least variance.
     loss : {"cross_entropy", "squared", "hinge", "squared_hinge"} or Loss
-    solver : {"auto", "closed_form"}
+    solver : {"auto", "closed_form", "descent_ascent", "subspace_ascent"} or settings
+        "auto" takes the closed form where it is exact and subspace ascent below; "descent_ascent"
+        is the paper's relaxation. Settings beyond the parameters here: `DescentAscent(...)`,
+        `SubspaceAscent(...)`; the paper's: ``RLACE(1, **paper_settings("static"))``.
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
-        Ridge of the predictor in the certificate, relative to the mean variance of a column.
+        Ridge of the predictor, relative to the mean variance of a column.
     concept_type : {"auto", "classes", "labels", "continuous"}
         What y is; "auto" follows scikit-learn's `type_of_target`.
+    max_iter : int, optional
+        50,000 batches of descent-ascent, or 100 steps of subspace ascent at the final ridge.
     tol : float
-        Gap, relative to the bound, up to which the certificate says "erased".
+        Gap, relative to the bound, up to which the certificate says "erased" and descent-ascent
+        stops early; subspace ascent stops at a gradient of ``0.1 √tol`` of the bound. 0 switches
+        early stopping off.
+    step_size, batch_size, evaluate_every
+        Of descent-ascent; the paper's 0.005, 128 and 1000.
+    restarts : int
+        Additional random starts of subspace ascent.
+    random_state : int, Generator or None
+        Fixes every random choice; None is the same as 0, so that equal fits are equal.
+    callback : callable, optional
+        Called with every record of the history; a true answer stops the solver.
+    verbose : bool
+        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -49,6 +79,9 @@ class RLACE(BaseEraser):
     rank_, n_iter_ : int
     history_ : tuple of Step
     solver_ : str
+        What was run.
+    spectrum_ : array of shape (d,)
+        Eigenvalues of the relaxed eraser before rounding (descent-ascent only).
 
     References
     ----------
@@ -65,6 +98,8 @@ class RLACE(BaseEraser):
     >>> clean = eraser.transform(X)
     >>> bool(np.allclose(clean[y == 0].mean(0), clean[y == 1].mean(0)))
     True
+    >>> eraser
+    RLACE(), fitted: rank 1 by closed_form
     >>> eraser.certificate_.erased
     True
     """
@@ -76,11 +111,19 @@ class RLACE(BaseEraser):
         rank: Rank = "auto",
         *,
         loss: str | Loss = "cross_entropy",
-        solver: str = "auto",
+        solver: Solver = "auto",
         fit_intercept: bool = True,
         alpha: float = 1e-4,
         concept_type: ConceptType = "auto",
+        max_iter: int | None = None,
         tol: float = 1e-6,
+        step_size: float = 0.005,
+        batch_size: int = 128,
+        evaluate_every: int = 1000,
+        restarts: int = 0,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        verbose: bool = False,
     ) -> None:
         self.rank = rank
         self.loss = loss
@@ -88,25 +131,124 @@ class RLACE(BaseEraser):
         self.fit_intercept = fit_intercept
         self.alpha = alpha
         self.concept_type = concept_type
+        self.max_iter = max_iter
         self.tol = tol
+        self.step_size = step_size
+        self.batch_size = batch_size
+        self.evaluate_every = evaluate_every
+        self.restarts = restarts
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    @property
+    def spectrum_(self) -> Array:
+        """Eigenvalues of the relaxed eraser before rounding, descending (descent-ascent only)."""
+        found = self._settled()[2].spectrum
+        if found is None:
+            raise AttributeError(f"solver {self.solver_!r} relaxes nothing, so it has no spectrum_")
+        return found
 
     def _check_parameters(self, n_features: int) -> None:
         check_rank(self.rank, n_features)
-        check_choice(self.solver, ("auto", "closed_form"), "solver")
+        if not isinstance(self.solver, DescentAscent | SubspaceAscent):
+            check_choice(self.solver, SOLVERS, "solver")
+        if not self.alpha > 0 or not self.tol >= 0:
+            raise InputError(
+                "alpha must be positive and tol must not be negative",
+                f"alpha={self.alpha!r}, tol={self.tol!r}",
+                "The defaults are alpha=1e-4 and tol=1e-6",
+            )
 
     def _needs_second(self) -> bool:
         return self.rank != "auto"
 
     def _second_for_fit(self) -> bool:
-        return False  # a second pass is made in the rare case that directions are filled up
+        return False  # a second pass is made in the cases that need it
 
     def _certificate_terms(self) -> dict[str, Any]:
         return {"fit_intercept": self.fit_intercept, "alpha": self.alpha, "tol": self.tol}
 
+    def _solver_name(self, null: NullModel) -> str:
+        """What to run; "auto" decides by whether a closed form exists."""
+        if isinstance(self.solver, DescentAscent):
+            return "descent_ascent"
+        if isinstance(self.solver, SubspaceAscent):
+            return "subspace_ascent"
+        if self.solver != "auto":
+            return self.solver
+        exact = self.rank == "auto" or self.rank >= null.rank
+        return "closed_form" if exact else "subspace_ascent"
+
     def _solve(self, moments: Moments, data: Data | None) -> Solution:
         null = null_model(self._loss(moments), moments, self.fit_intercept)
-        if data is not None and self.rank != "auto" and self.rank > null.rank:
-            moments = data.moments(second=True)
-        U = closed_form(null, moments, self.rank)
+        name = self._solver_name(null)
+        if name == "closed_form":
+            if data is not None and self.rank != "auto" and self.rank > null.rank:
+                moments = data.moments(second=True)
+            U = closed_form(null, moments, self.rank)
+            found = SolveResult(U, null.value, name, StopReason.EXACT, (Step(1, null.value),))
+        elif data is None:
+            raise InputError(
+                f"solver={name!r} needs the rows themselves, not only their moments",
+                f"a stream by partial_fit with rank={self.rank!r}",
+                f"Call fit on all rows, or take rank={null.rank} or more, which streams",
+            )
+        else:
+            found = self._play(name, self._problem(data), null.rank)
+        self._warn(found)
         center = moments.mean_x if self.fit_intercept else None
-        return Solution(U, U.T, center, "closed_form", null.value, (Step(1, null.value),))
+        U = found.basis
+        return Solution(U, U.T, center, name, found.value, found.history, found.spectrum)
+
+    def _problem(self, data: Data) -> Problem:
+        moments = data.moments(second=True)
+        return Problem(
+            data.rows,
+            data.concept,
+            self._loss(moments).surrogates[-1],
+            moments,
+            weights=data.weights,
+            alpha=self.alpha,
+            fit_intercept=self.fit_intercept,
+        )
+
+    def _play(self, name: str, problem: Problem, own: int) -> SolveResult:
+        """Run an iterative solver."""
+        rank = own if self.rank == "auto" else self.rank
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        if name == "descent_ascent":
+            return descent_ascent(
+                problem,
+                rank,
+                settings=self.solver if isinstance(self.solver, DescentAscent) else None,
+                step_size=self.step_size,
+                batch_size=self.batch_size,
+                evaluate_every=self.evaluate_every,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                rng=rng,
+                callback=self.callback,
+                verbose=self.verbose,
+            )
+        return subspace_ascent(
+            problem,
+            rank,
+            settings=self.solver if isinstance(self.solver, SubspaceAscent) else None,
+            restarts=self.restarts,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+            callback=self.callback,
+            verbose=self.verbose,
+        )
+
+    def _warn(self, found: SolveResult) -> None:
+        """Say when a result is less than what was asked for."""
+        if found.reason is StopReason.INTERRUPTED:
+            note = f"{found.solver} was interrupted; the best eraser so far is kept"
+        elif found.reason is StopReason.MAX_ITER and found.solver == "subspace_ascent":
+            note = f"{found.solver} reached max_iter before its gradient was small; raise max_iter"
+        else:
+            return
+        warnings.warn(NotConverged(note), stacklevel=6)

@@ -6,8 +6,8 @@ F_K = {Q symmetric : 0 <= Q <= I, tr Q = K}. A point is kept as
 
 few orthonormal columns U with their eigenvalues and one eigenvalue τ for everything orthogonal to
 them. This form is closed under a projected gradient step, because the gradient of the game has rank
-at most 2m: U grows by those directions, a small eigenproblem is solved, and the projection clips the
-eigenvalues, τ counted d - r times.
+at most 2m: U grows by those directions, a small eigenproblem is solved, and the projection clips
+the eigenvalues, τ counted d - r times.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ NEW = 1e-12  # a direction whose part outside U is below this share of its lengt
 def capped_shift(values: Array, counts: Array, K: float) -> float:
     """The γ with Σ counts * clip(values - γ, 0, 1) = K, exactly.
 
-    The sum is piecewise linear and falling in γ with breaks at `values` and ``values - 1``: sort the
-    breaks, find the piece that crosses K, and solve on the entries strictly between 0 and 1 there.
+    The sum is piecewise linear and falling in γ with breaks at `values` and ``values - 1``: sort
+    the breaks, find the piece that crosses K, and solve on the entries strictly between 0 and 1
+    there.
 
     Parameters
     ----------
@@ -129,7 +130,8 @@ class Fantope:
         Parameters
         ----------
         theta, G : arrays of shape (d, m)
-            Coefficients of the predictor and XᵀR, so that the step follows the gradient of the loss.
+            Coefficients of the predictor and XᵀR, so that the step follows the gradient of the
+            loss.
         size : float
         width : int, optional
             Columns to keep at the most; None keeps all and is exact.

@@ -90,8 +90,8 @@ class Loss(ABC):
         if kind == "continuous":
             return np.full(len(S), np.nan)
         if kind == "classes" and S.shape[1] > 1:
-            return (S.argmax(axis=1) == Y.argmax(axis=1)).astype(np.float64)
-        return np.asarray(((S > self.threshold) == (Y > 0)).mean(axis=1))
+            return np.where(S.argmax(axis=1) == Y.argmax(axis=1), 1.0, 0.0)
+        return np.asarray(((self.threshold < S) == (Y > 0)).mean(axis=1))
 
     @property
     def surrogates(self) -> tuple[Loss, ...]:

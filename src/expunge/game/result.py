@@ -1,4 +1,4 @@
-"""What a solver hands back: a point, its value, its history and why it stopped, all of one iterate."""
+"""What a solver hands back: point, value, history and why it stopped, all of one iterate."""
 
 from __future__ import annotations
 

@@ -1,24 +1,26 @@
 """Monotone ascent on V over K-dimensional subspaces: the game where no closed form applies.
 
-    V(Q) = min over Θ, b of mean ℓ(y, Θᵀ(I - Q)x + b) + α/2 ‖Θ‖²      (lengths in units of X's spread)
+    V(Q) = min over Θ, b of mean ℓ(y, Θᵀ(I - Q)x + b) + α/2 ‖Θ‖²      (lengths in units of X's
+    spread)
 
-Two engines. (1) Alternation: by Fenchel duality V(Q) = max over R of -L*(R) - ‖(I - Q)XᵀR‖²/(2α), so
-the game is a joint maximisation. For fixed Q the best R is the derivative of the loss at the best
-predictor; for fixed R the best Q removes the K leading left singular vectors of XᵀR. Both steps are
-exact, so V never falls; they are long for a large ridge and short for a small one.
-(2) Gradient ascent: by the envelope theorem ∇V = -(ΘGᵀ + GΘᵀ)/2 with G = XᵀR at the best predictor, and
-on an orthonormal basis U of the erased space 2(I - Q)∇V U = -Θ(GᵀU). L-BFGS on the Grassmann manifold
-with a polar retraction follows it.
+Two engines. (1) Alternation: by Fenchel duality V(Q) = max over R of -L*(R) - ‖(I - Q)XᵀR‖²/(2α),
+so the game is a joint maximisation. For fixed Q the best R is the derivative of the loss at the
+best predictor; for fixed R the best Q removes the K leading left singular vectors of XᵀR. Both
+steps are exact, so V never falls; they are long for a large ridge and short for a small one.
+(2) Gradient ascent: by the envelope theorem ∇V = -(ΘGᵀ + GΘᵀ)/2 with G = XᵀR at the best
+predictor, and on an orthonormal basis U of the erased space 2(I - Q)∇V U = -Θ(GᵀU). L-BFGS on the
+Grassmann manifold with a polar retraction follows it.
 
-The landscape has several maxima. A few starts (the leading directions of XᵀR0 and random ones within
-its span) are carried to a moderate ridge, where V is smooth and one solve is cheap; the best of them
-goes on along falling ridges to the one asked for.
+The landscape has several maxima. A few starts (the leading directions of XᵀR0 and random ones
+within its span) are carried to a moderate ridge, where V is smooth and one solve is cheap; the
+best of them goes on along falling ridges to the one asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -28,6 +30,7 @@ from expunge.game.predictor import Predictor, Problem, fit_predictor
 from expunge.game.result import Callback, SolveResult, Step, StopReason
 from expunge.linalg import Array, fix_signs
 from expunge.parallel import one_blas_thread
+from expunge.progress import Progress
 
 __all__ = ["SubspaceAscent", "subspace_ascent"]
 
@@ -111,11 +114,11 @@ class _Ascent:
             if np.linalg.norm(point.gradient) <= small:
                 reason = StopReason.CONVERGED
                 break
-            metric = self._metric(point)
-            new = self._line_search(point, _direction(point.gradient, pairs, metric), tol)
-            if new is None and pairs:
-                pairs = []
-                new = self._line_search(point, metric(point.gradient), tol)
+            try:
+                new = self._ascend(point, pairs, tol)
+            except KeyboardInterrupt:
+                reason = StopReason.INTERRUPTED
+                break
             if new is None:
                 reason = StopReason.STALLED
                 break
@@ -126,6 +129,17 @@ class _Ascent:
                 reason = StopReason.STOPPED
                 break
         return point, history, reason
+
+    def _ascend(
+        self, point: _Point, pairs: list[tuple[Array, Array, float]], tol: float
+    ) -> _Point | None:
+        """One step along the L-BFGS direction or, failing that, the plain one."""
+        metric = self._metric(point)
+        new = self._line_search(point, _direction(point.gradient, pairs, metric), tol)
+        if new is None and pairs:
+            pairs.clear()
+            new = self._line_search(point, metric(point.gradient), tol)
+        return new
 
     def _metric(self, point: _Point) -> Callable[[Array], Array]:
         """Where V bends little, steps may be long: a guess of its inverse Hessian at a point.
@@ -143,7 +157,7 @@ class _Ascent:
 
         def apply(A: Array) -> Array:
             B = kappa * (S @ A) + problem.alpha * A
-            return (B - U @ (U.T @ B)) @ right
+            return np.asarray((B - U @ (U.T @ B)) @ right)
 
         return apply
 
@@ -215,6 +229,7 @@ def subspace_ascent(
     rng: np.random.Generator,
     start: Array | None = None,
     callback: Callback | None = None,
+    verbose: bool = False,
 ) -> SolveResult:
     """The best K directions found to erase.
 
@@ -236,6 +251,8 @@ def subspace_ascent(
         A subspace to begin with instead of exploring.
     callback : callable, optional
         Called with each `Step` at the final ridge; a true answer stops.
+    verbose : bool
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -246,7 +263,14 @@ def subspace_ascent(
     final, ascent = problem.alpha, _Ascent(problem)
     higher = [ridge for ridge in settings.ridges if ridge > final]
     flat = 0.1 * float(np.sqrt(tol))
-    with one_blas_thread():
+    steps = max_iter or 100
+    with Progress("subspace ascent", steps, verbose) as progress, one_blas_thread():
+
+        def tell(record: Step) -> Any:
+            gap = 1 - record.value / problem.null.value
+            progress.update(record.step, f"gap {gap:.2e}")
+            return callback(record) if callback is not None else False
+
         if start is None:
             U = _explore(ascent, rank, higher[:2], settings.explore + restarts, rng)
         else:
@@ -255,7 +279,7 @@ def subspace_ascent(
             ascent.at_ridge(ridge)
             U = ascent.climb(U, 15, 1e-6, 1e-3)[0].U
         ascent.at_ridge(final)
-        point, history, reason = ascent.climb(U, max_iter or 100, tol / 100, flat, callback)
+        point, history, reason = ascent.climb(U, steps, max(tol, 1e-7) / 100, flat, tell)
     return SolveResult(
         basis=fix_signs(point.U),
         value=point.value,

@@ -1,0 +1,205 @@
+"""The inner problem of the game, without a solver: value, gradient and guesses of the Hessian.
+
+    f(Θ, b) = mean ℓ(y, Θᵀ(x' - μ) + b) + ρ/2 ‖Θ‖²,     x' = Mx + t the erased row, M = I - LR.
+
+Rows are never erased for it: with an intercept Θᵀ M (x - x̄) + b gives the same scores, so the
+predictor sees x through the coefficients MᵀΘ and its gradient is M XᵀR. Lengths are measured in the
+average standard deviation u of a column of X, which makes the ridge relative: ρ = α u², and α alone
+appears in the scaled problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+
+from expunge.concept import Concept
+from expunge.erasure import Erasure
+from expunge.game.losses import Loss
+from expunge.game.null_model import null_model
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.rows.base import GlmPass, Rows
+
+__all__ = ["Problem"]
+
+SMALL = 1500  # most variables of one Hessian block for it to be formed at all
+
+
+class Problem:
+    """The scaled inner problem: value, gradient and guesses of the Hessian; a value is one pass.
+
+    Parameters
+    ----------
+    rows : Rows
+    concept : Concept
+    loss : Loss
+        Smooth.
+    moments : Moments
+        Of the same rows, with Sxx if the first guess of the Hessian is to use it.
+    weights : array of shape (n,), optional
+    alpha : float
+        Relative ridge.
+    fit_intercept : bool
+    erasure : Erasure, optional
+        What has been done to the rows; nothing by default.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        concept: Concept,
+        loss: Loss,
+        moments: Moments,
+        *,
+        weights: Array | None = None,
+        alpha: float = 1e-4,
+        fit_intercept: bool = True,
+        erasure: Erasure | None = None,
+    ) -> None:
+        self.rows, self.concept, self.loss, self.weights = rows, concept, loss, weights
+        self.moments, self.alpha, self.fit_intercept = moments, alpha, fit_intercept
+        self.unit = float(np.sqrt(moments.mean_variance)) or 1.0
+        self.ridge = alpha * self.unit**2
+        self.center = moments.mean_x if fit_intercept else None
+        self.null = null_model(loss, moments, fit_intercept)
+        self.hessian: Array | None = None
+        self._inverted: tuple[float, Array] | None = None
+        self.n_passes = 0
+        self.set_erasure(erasure)
+
+    def set_erasure(self, erasure: Erasure | None) -> None:
+        """Change what has been done to the rows; what is known of the Hessian stays."""
+        d = self.moments.n_features
+        self.left, self.right = np.zeros((d, 0)), np.zeros((0, d))
+        self.shift: Array | None = None
+        if erasure is None:
+            return
+        self.left, self.right = erasure.left, erasure.right
+        if not self.fit_intercept and (erasure.center is not None or erasure.offset is not None):
+            # the constant t in x' = Mx + t, which an intercept would absorb
+            origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
+            self.shift = np.asarray(origin / self.unit)
+
+    def erase(self, A: Array) -> Array:
+        """M A for a matrix A (d x m)."""
+        return A - self.left @ (self.right @ A)
+
+    def erase_transposed(self, A: Array) -> Array:
+        """Mᵀ A for a matrix A (d x m)."""
+        return A - self.right.T @ (self.left.T @ A)
+
+    def evaluate(self, theta: Array, b: Array) -> tuple[float, Array, Array, GlmPass]:
+        """Objective, gradients in Θ and b, and the pass itself, at scaled coefficients."""
+        got = self.rows.glm_pass(
+            self.loss, *self._seen(theta, b), self.concept, self.weights, center=self.center
+        )
+        self.n_passes += 1
+        value = got.value + self.alpha / 2 * float(np.sum(theta**2))
+        gradient = self.erase(got.coef) / self.unit + self.alpha * theta
+        if self.shift is not None:
+            gradient += np.outer(self.shift, got.intercept)
+        return value, gradient, got.intercept, got
+
+    def _seen(self, theta: Array, b: Array) -> tuple[Array, Array]:
+        """Coefficients and intercept on the rows as they are."""
+        coef = self.erase_transposed(theta) / self.unit
+        return coef, b if self.shift is None else b + self.shift @ theta
+
+    @property
+    def may_form_hessian(self) -> bool:
+        """Whether the Hessian is small enough, and the erasure a projector it can be cut to."""
+        if self.shift is not None or not np.array_equal(self.left, self.right.T):
+            return False
+        m = self.null.gradient.shape[1]
+        coupled = self.loss.hessian(np.zeros((1, m)), np.zeros((1, m)))[1] is not None
+        return (self.moments.n_features + 1) * (m if coupled else 1) <= SMALL
+
+    def form_hessian(self, theta: Array, b: Array) -> None:
+        """Form the Hessian of the loss at a point, in the coefficients before erasure."""
+        self.hessian = self.rows.glm_hessian(
+            self.loss, *self._seen(theta, b), self.concept, self.weights, center=self.center
+        )
+        self._inverted = None
+
+    def inverse(self, curvature: float) -> Callable[[Array], Array]:
+        """A guess of the inverse Hessian, for gradients in Θ with b as the last row."""
+        if self.hessian is None:
+            base = self._null_inverse(curvature)
+            return lambda G: np.vstack([base(G[:-1]), G[-1:] / curvature])
+        return self._hessian_inverse()
+
+    def _hessian_inverse(self) -> Callable[[Array], Array]:
+        """Inverse of the kept Hessian plus ridge on the coefficients that the erasure leaves.
+
+        For an orthogonal projector these are the Θ with UᵀΘ = 0, and the inverse there is
+        A - AU(UᵀAU)⁻¹UᵀA with A the inverse on all coefficients, formed once per Hessian and ridge.
+        """
+        A = self._full_inverse()
+        if len(self.right) == 0:
+            return lambda G: _by_blocks(A, G)
+        U = np.vstack([self.right.T, np.zeros((1, len(self.right)))])
+        AU = np.einsum("...ij,jk->...ik", A, U, optimize=True)
+        m, size, K = A.shape[0], A.shape[-1], U.shape[1]
+        if A.ndim == 3:
+            small = [scipy.linalg.cho_factor(U.T @ block) for block in AU]
+
+            def separate(G: Array) -> Array:
+                columns = zip(small, AU, G.T, strict=True)
+                shares = [B @ scipy.linalg.cho_solve(f, B.T @ g) for f, B, g in columns]
+                return np.asarray(_by_blocks(A, G) - np.column_stack(shares))
+
+            return separate
+        T = AU.reshape(m * size, m * K)
+        coupled = scipy.linalg.cho_factor(np.einsum("ji,kjlc->kilc", U, AU).reshape(m * K, m * K))
+
+        def joint(G: Array) -> Array:
+            share = scipy.linalg.cho_solve(coupled, T.T @ G.T.ravel(), check_finite=False)
+            return np.asarray(_by_blocks(A, G) - (T @ share).reshape(m, size).T)
+
+        return joint
+
+    def _full_inverse(self) -> Array:
+        """Inverse of the kept Hessian plus ridge, in scaled coefficients; cached."""
+        assert self.hessian is not None
+        if self._inverted is None or self._inverted[0] != self.alpha:
+            m, size = self.hessian.shape[0], self.hessian.shape[-1]
+            scale = np.append(np.full(size - 1, 1 / self.unit), 1.0)
+            ridge = np.append(np.full(size - 1, self.alpha), 1e-8)  # b stays safely positive
+            H = self.hessian * scale
+            H *= scale[:, None] if H.ndim == 3 else scale[:, None, None]
+            if H.ndim == 3:
+                found = np.stack([_spd_inverse(block + np.diag(ridge)) for block in H])
+            else:
+                flat = H.reshape(m * size, m * size)
+                flat[np.diag_indices_from(flat)] += np.tile(ridge, m)
+                found = _spd_inverse(flat).reshape(H.shape)
+            self._inverted = self.alpha, found
+        return self._inverted[1]
+
+    def _null_inverse(self, curvature: float) -> Callable[[Array], Array]:
+        """(κ M Σ Mᵀ / u² + α)⁻¹, the inverse Hessian in Θ if every row had curvature κ."""
+        if self.moments.xx is None:
+            return lambda G: G / (curvature + self.alpha)
+        S = self.moments.cov_xx
+        if not self.fit_intercept:
+            S = S + np.outer(self.moments.mean_x, self.moments.mean_x)
+        H = self.erase(self.erase(S).T) * (curvature / self.unit**2)
+        H[np.diag_indices_from(H)] += self.alpha
+        factor = scipy.linalg.cho_factor(H, check_finite=False)
+        return lambda G: np.asarray(scipy.linalg.cho_solve(factor, G, check_finite=False))
+
+
+def _spd_inverse(H: Array) -> Array:
+    factor = scipy.linalg.cho_factor(H, check_finite=False)
+    return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(H)), check_finite=False))
+
+
+def _by_blocks(A: Array, G: Array) -> Array:
+    """A G for G of shape (d + 1, m), with A by class or over all classes at once."""
+    if A.ndim == 3:
+        return np.column_stack([block @ g for block, g in zip(A, G.T, strict=True)])
+    m, size = A.shape[:2]
+    return np.asarray((A.reshape(m * size, m * size) @ G.T.ravel()).reshape(m, size).T)
