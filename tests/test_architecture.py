@@ -18,7 +18,7 @@ SOURCE = Path(ex.__file__).parent
 # from the bottom up; a module may import from its own stop and those above it in this list
 STREET = [
     ["_version", "errors"],
-    ["parallel", "linalg", "artifact"],
+    ["parallel", "progress", "linalg", "artifact"],
     ["concept", "fingerprint"],
     ["moments"],
     ["rows"],
@@ -26,7 +26,7 @@ STREET = [
     ["erasure"],
     ["game"],
     ["erasers"],
-    ["audit", "data"],
+    ["rank_path", "audit", "data"],
     ["demo"],
     ["report", "integrations", "reproduce"],
     ["commands"],

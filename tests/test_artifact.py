@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from expunge import BadArtifact, Erasure, artifact
+from expunge import RLACE, BadArtifact, Erasure, InputError, artifact
 
 STORED = Path(__file__).parent / "data" / "erasure_format_1.safetensors"
 
@@ -128,7 +128,19 @@ def test_permissions_follow_the_umask(tmp_path):
 def test_meta_that_json_cannot_hold_is_refused_before_writing(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         artifact.write(tmp_path / "e", {}, {"kind": "erasure", "meta": {"x": float("nan")}})
+    with pytest.raises(InputError, match="JSON"):
+        Erasure(np.eye(2), np.eye(2), meta={"x": [1.0, float("nan")]}).save(tmp_path / "e")
+    with pytest.raises(InputError, match="JSON"):
+        some_erasure().save(tmp_path / "e", date=object())
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("value", [float("inf"), np.float64("inf"), np.float32("inf")])
+def test_an_infinite_parameter_is_recorded_as_text(tmp_path, value):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    RLACE(tol=value).fit(X, y).erasure_.save(tmp_path / "e")
+    assert Erasure.load(tmp_path / "e").meta["parameters"]["tol"] == "inf"
 
 
 # -- refusals ------------------------------------------------------------------------------------

@@ -38,6 +38,18 @@ def test_numbers_become_columns():
     assert one.kind == "continuous"
 
 
+def test_classes_of_no_weight_are_dropped_and_their_rows_keep_a_valid_code():
+    kept = CLASSES.with_weight(np.array([1.0, 2.0, 0.0, 1.0]))
+    assert kept.labels == ("a", "c")
+    np.testing.assert_array_equal(kept.values[[0, 1, 3]], [0, 1, 0])
+    assert 0 <= kept.values[2] < 2
+    first = CLASSES.with_weight(np.array([0.0, 1.0, 1.0, 0.0]))  # also where it is the first class
+    assert first.labels == ("b", "c")
+    np.testing.assert_array_equal(first.values[1:3], [1, 0])
+    assert first.values.min() >= 0
+    assert CLASSES.with_weight(None) is CLASSES
+
+
 def test_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         CLASSES.kind = "labels"

@@ -156,6 +156,11 @@ def test_concept_columns_may_not_change_between_chunks():
         m.update(np.eye(3), np.eye(3))
 
 
+def test_no_rows_have_no_moments():
+    with pytest.raises(InputError, match=r"no rows.*shape \(0, 3\)"):
+        Moments.of(np.zeros((0, 3)), np.zeros(0))
+
+
 def test_without_the_second_moments():
     X, codes = planted()
     m, full = Moments.of(X, classes(codes), second=False), Moments.of(X, classes(codes))
@@ -173,7 +178,8 @@ def test_without_the_second_moments():
 @given(st.lists(st.integers(0, 3), min_size=60, max_size=60).filter(lambda w: sum(w) > 0))
 def test_weights_are_repeated_rows(w):
     X, codes = planted(n=60)
-    weighted = Moments.of(X, classes(codes), np.array(w)).present()
+    w = np.array(w)
+    weighted = Moments.of(X, classes(codes).with_weight(w), w)
     repeated = Moments.of(np.repeat(X, w, axis=0), seen(np.repeat(codes, w)))
     assert weighted.labels == repeated.labels  # classes without weight are dropped
     assert weighted.weight == repeated.n == repeated.weight
@@ -195,16 +201,13 @@ def test_rows_without_weight_do_not_count(wild):
     assert_moments(stream.update(X[100:], seen(codes[100:]), w[100:]), kept)
 
 
-def test_present_drops_classes_of_zero_weight_only():
+def test_classes_of_no_weight_leave_the_moments():
     X, codes = planted(k=4)
-    m = Moments.of(X, classes(codes, ["a", "b", "c", "d"]), (codes != 2).astype(float))
-    assert m.present().labels == ("a", "b", "d")
-    assert m.present().xz.shape == (6, 3)
-    assert_moments(
-        m.present(), slow_moments(X[codes != 2], np.eye(4)[codes[codes != 2]][:, [0, 1, 3]])
-    )
-    full = Moments.of(X, classes(codes))
-    assert full.present() is full
+    w = (codes != 2).astype(float)
+    m = Moments.of(X, classes(codes, ["a", "b", "c", "d"]).with_weight(w), w)
+    assert m.labels == ("a", "b", "d")
+    assert m.xz.shape == (6, 3)
+    assert_moments(m, slow_moments(X[codes != 2], np.eye(4)[codes[codes != 2]][:, [0, 1, 3]]))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -8,6 +8,7 @@ from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
+from expunge.rank_path import RankPath, rank_path
 
 __all__ = [
     "ERASERS",
@@ -20,9 +21,11 @@ __all__ = [
     "InputError",
     "Moments",
     "NotConverged",
+    "RankPath",
     "RankTruncated",
     "RayleighEraser",
     "SubspaceAscent",
     "__version__",
     "paper_settings",
+    "rank_path",
 ]

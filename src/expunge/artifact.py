@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from expunge._version import __version__
-from expunge.errors import BadArtifact
+from expunge.errors import BadArtifact, InputError
 
 __all__ = ["FORMAT", "BadArtifact", "read", "write", "write_atomically"]
 
@@ -32,10 +32,23 @@ Path_ = str | os.PathLike[str]
 
 
 def write(path: Path_, tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
-    """Write arrays and a header to `path`, all of it or nothing."""
+    """Write arrays and a header to `path`, all of it or nothing.
+
+    Raises
+    ------
+    InputError
+        When the header holds what JSON does not, such as NaN.
+    """
     full = {"format": FORMAT, "writer": __version__, **header}
     # one metadata entry only: safetensors orders several of them at random
-    metadata = {KEY: json.dumps(full, sort_keys=True, ensure_ascii=False, allow_nan=False)}
+    try:
+        metadata = {KEY: json.dumps(full, sort_keys=True, ensure_ascii=False, allow_nan=False)}
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "The meta data cannot be written as JSON",
+            f"a value that JSON does not have ({error})",
+            "Pass finite numbers, text, lists and dictionaries of them",
+        ) from error
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     write_atomically(path, to_bytes(arrays, metadata))
 

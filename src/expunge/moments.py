@@ -103,7 +103,18 @@ class Moments:
         Returns
         -------
         Moments
+
+        Raises
+        ------
+        InputError
+            When there are no rows.
         """
+        if X.shape[0] == 0:
+            raise InputError(
+                "There are no rows to take moments of",
+                f"X of shape {X.shape}",
+                "Pass at least one row",
+            )
         concept = concept if isinstance(concept, Concept) else Concept.of_numbers(concept)
         w = None if weights is None else np.asarray(weights, dtype=np.float64)
         parts = map_spans(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -317,10 +317,15 @@ def _check_varies(moments: Moments) -> None:
 
 
 def _jsonable(value: Any) -> Any:
+    """A parameter as a JSON value; what JSON has no word for (infinity too) as text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
+    if is_dataclass(value):  # the settings of a solver
+        return repr(value)
     return type(value).__name__

@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from expunge.erasers.base import BaseEraser, Data, Solution, register
 from expunge.errors import InputError, NotConverged
 from expunge.game.closed_form import Rank, closed_form
@@ -16,7 +14,7 @@ from expunge.game.null_model import NullModel, null_model
 from expunge.game.predictor import Problem
 from expunge.game.result import Callback, SolveResult, Step, StopReason
 from expunge.game.subspace_ascent import SubspaceAscent, subspace_ascent
-from expunge.inputs import ConceptType, check_choice, check_rank
+from expunge.inputs import ConceptType, check_choice, check_number, check_rank, check_rng
 from expunge.linalg import Array
 from expunge.moments import Moments
 
@@ -45,6 +43,8 @@ class RLACE(BaseEraser):
     rank : int or "auto"
         Directions to erase. More than the concept needs are filled up with those of least variance.
     loss : {"cross_entropy", "squared", "hinge", "squared_hinge"} or Loss
+        Below the concept's rank the hinge is played with a rounded kink, and so is its history; the
+        certificate is of the hinge itself.
     solver : {"auto", "closed_form", "descent_ascent", "subspace_ascent"} or settings
         "auto" takes the closed form where it is exact and subspace ascent below; "descent_ascent"
         is the paper's relaxation. Settings beyond the parameters here: `DescentAscent(...)`,
@@ -153,11 +153,20 @@ class RLACE(BaseEraser):
         check_rank(self.rank, n_features)
         if not isinstance(self.solver, DescentAscent | SubspaceAscent):
             check_choice(self.solver, SOLVERS, "solver")
-        if not self.alpha > 0 or not self.tol >= 0:
+        check_number(self.alpha, "alpha", strict=True)
+        check_number(self.tol, "tol", most=float("inf"))
+        check_number(self.step_size, "step_size", strict=True)
+        check_number(self.batch_size, "batch_size", least=1, whole=True)
+        check_number(self.evaluate_every, "evaluate_every", least=1, whole=True)
+        check_number(self.restarts, "restarts", whole=True)
+        if self.max_iter is not None:
+            check_number(self.max_iter, "max_iter", least=1, whole=True)
+        check_rng(self.random_state)
+        if self.callback is not None and not callable(self.callback):
             raise InputError(
-                "alpha must be positive and tol must not be negative",
-                f"alpha={self.alpha!r}, tol={self.tol!r}",
-                "The defaults are alpha=1e-4 and tol=1e-6",
+                "callback cannot be called",
+                f"callback={self.callback!r}",
+                "Pass a function that takes one Step",
             )
 
     def _needs_second(self) -> bool:
@@ -206,7 +215,7 @@ class RLACE(BaseEraser):
         return Problem(
             data.rows,
             data.concept,
-            self._loss(moments).surrogates[-1],
+            self._loss(moments).smoothed,
             moments,
             weights=data.weights,
             alpha=self.alpha,
@@ -216,7 +225,7 @@ class RLACE(BaseEraser):
     def _play(self, name: str, problem: Problem, own: int) -> SolveResult:
         """Run an iterative solver."""
         rank = own if self.rank == "auto" else self.rank
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        rng = check_rng(self.random_state)
         if name == "descent_ascent":
             return descent_ascent(
                 problem,
@@ -247,8 +256,10 @@ class RLACE(BaseEraser):
         """Say when a result is less than what was asked for."""
         if found.reason is StopReason.INTERRUPTED:
             note = f"{found.solver} was interrupted; the best eraser so far is kept"
+        elif found.reason is StopReason.DIVERGED:
+            note = f"{found.solver} diverged; the best eraser so far is kept; lower step_size"
         elif found.reason is StopReason.MAX_ITER and found.solver == "subspace_ascent":
             note = f"{found.solver} reached max_iter before its gradient was small; raise max_iter"
         else:
             return
-        warnings.warn(NotConverged(note), stacklevel=6)
+        warnings.warn(NotConverged(note), stacklevel=5)

@@ -17,19 +17,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.game.fantope import Fantope
 from expunge.game.predictor import Predictor, Problem, fit_predictor
 from expunge.game.result import Callback, SolveResult, Step, StopReason
-from expunge.inputs import check_choice
+from expunge.inputs import check_choice, check_number
 from expunge.linalg import Array
 from expunge.parallel import one_blas_thread
 from expunge.progress import Progress
 
 __all__ = ["DescentAscent", "descent_ascent", "paper_settings"]
 
+HUGE = 1e150  # size of a gradient in Q at which the steps have diverged
 SPREAD = 0.4  # average standard deviation of a column that the steps are made for
 
 
@@ -53,7 +55,9 @@ class DescentAscent:
     Examples
     --------
     >>> import expunge as ex
-    >>> ex.RLACE(1, solver=ex.DescentAscent(optimizer="adam"), max_iter=2000)
+    >>> ex.RLACE(
+    ...     1, solver=ex.DescentAscent(optimizer="adam"), max_iter=2000
+    ... )  # doctest: +ELLIPSIS
     RLACE(max_iter=2000, rank=1, solver=DescentAscent(optimizer='adam', ...))
     """
 
@@ -131,14 +135,21 @@ def descent_ascent(
     Returns
     -------
     SolveResult
-        An interruption (Ctrl-C) returns the best so far, with `reason` INTERRUPTED.
+        An interruption (Ctrl-C) returns the best so far, with `reason` INTERRUPTED; so do steps
+        that diverge, with DIVERGED.
+
+    Raises
+    ------
+    InputError
+        For bad settings, and when the steps diverge before the first evaluation.
     """
     run = _Run(problem, rank, settings or DescentAscent(), step_size, batch_size, rng)
     iterations, reason = max_iter or 50_000, StopReason.MAX_ITER
     with Progress("descent-ascent", iterations, verbose) as progress, one_blas_thread():
         try:
             for step in range(1, iterations + 1):
-                run.iterate()
+                with np.errstate(over="ignore", invalid="ignore"):  # divergence is noticed inside
+                    run.iterate()
                 if step % evaluate_every == 0 or step == iterations:
                     record, gap = run.evaluate(step)
                     progress.update(step, f"gap {gap:.2e}, best {run.best_gap:.2e}")
@@ -151,7 +162,19 @@ def descent_ascent(
         except KeyboardInterrupt:
             reason = StopReason.INTERRUPTED
             run.evaluate_if_never()
+        except _Diverged as error:
+            reason = StopReason.DIVERGED
+            if run.best is None:
+                raise InputError(
+                    "The steps of descent-ascent diverged before the first evaluation",
+                    f"step_size={step_size!r}",
+                    "Pass a smaller step_size",
+                ) from error
     return run.finish(reason)
+
+
+class _Diverged(Exception):
+    """The predictor has left what floating point can hold."""
 
 
 class _Run:
@@ -168,12 +191,10 @@ class _Run:
     ) -> None:
         check_choice(settings.optimizer, ("sgd", "adam"), "optimizer")
         check_choice(settings.start, ("vertex", "center"), "start")
-        if not (step_size > 0 and batch_size >= 1):
-            raise InputError(
-                "step_size and batch_size must be positive",
-                f"step_size={step_size!r}, batch_size={batch_size!r}",
-                "The paper used 0.005 and 128",
-            )
+        check_number(settings.momentum, "momentum", most=1)
+        check_number(settings.weight_decay, "weight_decay")
+        if settings.width not in (None, "auto"):
+            check_number(settings.width, "width", least=rank, whole=True)
         self.problem, self.settings, self.rng = problem, settings, rng
         self.size, self.batch = step_size, batch_size
         d, m = problem.null.gradient.shape
@@ -183,7 +204,6 @@ class _Run:
         self.b = np.zeros(m)
         self.width = rank + 2 * m + 32 if settings.width == "auto" else settings.width
         self.moves = _Moves(settings, step_size)
-        self.encode = problem.loss.encoder(problem.concept)
         self.table = self._target_table()
         self.losses: list[float] = []
         self.history: list[Step] = []
@@ -201,32 +221,45 @@ class _Run:
 
     def iterate(self) -> None:
         """One step of the predictor, then one of the eraser, on the same batch."""
-        problem, loss = self.problem, self.problem.loss
-        X, index = problem.rows.sample(self.batch, self.rng)
-        if problem.center is not None:
-            X = X - problem.center
-        X = X * (SPREAD / problem.unit)
-        concept = problem.concept
-        if self.table is not None:
-            Y = self.table[concept.values[index]]
-        else:
-            Y = loss.encode(concept.take(index).columns(), concept.kind)
-        w = np.full(len(X), 1 / len(X))
-        if problem.weights is not None:
-            w = w * problem.weights[index] / (problem.moments.weight / problem.moments.n)
-        S = X @ (self.theta - self.Q.apply(self.theta)) + self.b
-        self.losses.append(float(w @ loss.values(Y, S)))
-        R = loss.derivative(Y, S) * w[:, None]
-        G = X.T @ R
+        X, index = self.problem.rows.sample(self.batch, self.rng)
+        Y, w = self._targets(index), self._weights(index)
+        loss, R, G = self._gradient(X, Y, w)
+        self.losses.append(loss)
         decay = self.settings.weight_decay
         down = self.moves(G - self.Q.apply(G) + decay * self.theta, R.sum(axis=0))
         self.theta = self.theta - down[0]
-        if problem.fit_intercept:
+        if self.problem.fit_intercept:
             self.b = self.b - down[1]
-        S = X @ (self.theta - self.Q.apply(self.theta)) + self.b
-        G = X.T @ (loss.derivative(Y, S) * w[:, None])
+        G = self._gradient(X, Y, w)[2]
+        if not np.linalg.norm(self.theta) * np.linalg.norm(G) < HUGE:
+            raise _Diverged
         self.Q = self.Q.step(self.theta, G, self.size, self.width)
         self.steps += 1
+
+    def _gradient(self, X: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
+        """Loss, R and XᵀR of a batch; the rows are centred and scaled through the coefficients."""
+        problem, scale = self.problem, SPREAD / self.problem.unit
+        coef = scale * (self.theta - self.Q.apply(self.theta))
+        b = self.b if problem.center is None else self.b - problem.center @ coef
+        values, R, _, _ = problem.loss.pieces(Y, X @ coef + b)
+        R = R * w[:, None]
+        G = X.T @ R
+        if problem.center is not None:
+            G -= np.outer(problem.center, R.sum(axis=0))
+        return float(w @ values), R, scale * G
+
+    def _targets(self, index: NDArray[np.intp]) -> Array:
+        concept = self.problem.concept
+        if self.table is not None:
+            return np.asarray(self.table[concept.values[index]])
+        return self.problem.loss.encode(concept.take(index).columns(), concept.kind)
+
+    def _weights(self, index: NDArray[np.intp]) -> Array:
+        """Shares of the rows of a batch in its mean loss."""
+        weights, moments = self.problem.weights, self.problem.moments
+        if weights is None:
+            return np.full(len(index), 1 / len(index))
+        return np.asarray(weights[index] / (moments.weight / moments.n) / len(index))
 
     def evaluate(self, step: int) -> tuple[Step, float]:
         """Round, train a predictor to convergence, keep the eraser if it is the best."""

@@ -148,7 +148,9 @@ class Fantope:
         M[np.diag_indices_from(M)] += old
         mu, V = scipy.linalg.eigh(M, check_finite=False)
         rest = B.shape[0] - B.shape[1]
-        gamma = capped_shift(np.append(mu, self.tail), np.append(np.ones(len(mu)), rest), self.K)
+        values, counts = np.full(len(mu) + 1, self.tail), np.ones(len(mu) + 1)
+        values[:-1], counts[-1] = mu, rest
+        gamma = capped_shift(values, counts, self.K)
         eigenvalues = np.clip(mu - gamma, 0.0, 1.0)
         tail = float(np.clip(self.tail - gamma, 0.0, 1.0)) if rest else 0.0
         kept = np.abs(eigenvalues - tail) > SAME if rest else np.ones(len(mu), dtype=bool)

@@ -95,8 +95,13 @@ class Loss(ABC):
 
     @property
     def surrogates(self) -> tuple[Loss, ...]:
-        """Smooth losses nowhere above this one, for solvers, from rough to close."""
+        """Smooth losses nowhere above this one, for the certificate, from rough to close."""
         return (self,)
+
+    @property
+    def smoothed(self) -> Loss:
+        """The smooth loss that solvers of the game play on."""
+        return self
 
     def encoder(self, concept: Concept) -> Callable[[int, int], Array]:
         """A function (start, stop) -> targets; classes are encoded once, as a table."""
@@ -296,6 +301,11 @@ class Hinge(_Margin):
         """The hinge with its kink rounded, ever less, down to a width of 1e-3."""
         return tuple(SmoothHinge(width) for width in (0.3, 0.1, 0.03, 0.01, 0.003, 0.001))
 
+    @property
+    def smoothed(self) -> Loss:
+        """A width of 0.1: below it solvers stall and their answers get no better."""
+        return SmoothHinge(0.1)
+
 
 class SmoothHinge(_Margin):
     """Hinge with a quadratic piece of the given width before the kink; never above the hinge."""
@@ -371,7 +381,7 @@ def loss_for(loss: str | Loss, kind: Kind, width: int) -> Loss:
     >>> type(loss_for("cross_entropy", "classes", 3)).__name__
     'Multinomial'
     """
-    if isinstance(loss, str) and loss not in LOSSES:
+    if loss not in LOSSES if isinstance(loss, str) else not hasattr(loss, "derivative"):
         raise InputError(
             "Unknown loss", repr(loss), f"Pass one of {', '.join(sorted(LOSSES))}, or a Loss object"
         )

@@ -13,11 +13,12 @@ import numpy as np
 
 from expunge.game.problem import Problem
 from expunge.linalg import Array
+from expunge.parallel import one_blas_thread
 from expunge.rows.base import GlmPass
 
 __all__ = ["Predictor", "Problem", "fit_predictor"]
 
-MEMORY = 20  # pairs of steps and gradient changes kept by L-BFGS
+MEMORY = 40  # pairs of steps and gradient changes kept by L-BFGS
 ARMIJO = 1e-4
 PATIENCE = 10  # steps after which the guess of the Hessian is formed anew
 
@@ -107,12 +108,14 @@ def fit_predictor(
     theta, b = np.zeros_like(problem.null.gradient), problem.null.intercept
     if start is not None:
         theta, b = start[0] * problem.unit, start[1]
-    state = _Lbfgs(problem, theta, b)
     target = float(np.sqrt(2 * problem.alpha * tol * max(problem.null.value, 1e-300)))
-    while state.gradient_norm() > target and state.passes() < max_passes and state.step():
-        pass
-    if exact_intercept:
-        state.polish_intercept(max_passes + 10)
+    problem.allow_single(0.0 if exact_intercept else tol)
+    with one_blas_thread():
+        state = _Lbfgs(problem, theta, b)
+        while state.gradient_norm() > target and state.passes() < max_passes and state.step():
+            pass
+        if exact_intercept:
+            state.polish_intercept(max_passes + 10)
     return state.finish(target)
 
 
@@ -123,14 +126,25 @@ class _Lbfgs:
         self.problem, self.before = problem, problem.n_passes
         self.z = np.vstack([theta, b])
         self.f, self.g, self.got = self._evaluate(self.z)
+        self.pairs = self._inherited()
         self._guess()
+
+    def _inherited(self) -> list[tuple[Array, Array, float]]:
+        """Curvature seen in the last solve, cut to what the erasure leaves now."""
+        problem = self.problem
+        if not problem.is_projector or problem.hessian is not None:
+            return []
+
+        def cut(A: Array) -> Array:
+            return np.vstack([problem.erase(A[:-1]), A[-1:]])
+
+        moved = [(cut(s), cut(y)) for s, y in problem.curvature_pairs]
+        curved = [(s, y, float(np.sum(s * y))) for s, y in moved]
+        return [(s, y, 1.0 / sy) for s, y, sy in curved if sy > 1e-300]
 
     def _guess(self) -> None:
         """Start over with a fresh guess of the inverse Hessian."""
-        m = self.z.shape[1]
-        curvature = max(float(np.trace(self.got.curvature)) / m, 1e-3 * self.problem.alpha)
-        self.base = self.problem.inverse(curvature)
-        self.pairs: list[tuple[Array, Array, float]] = []
+        self.base = self.problem.inverse(self.got.curvature)
         self.age = 0
 
     def _evaluate(self, z: Array) -> tuple[float, Array, GlmPass]:
@@ -164,8 +178,10 @@ class _Lbfgs:
 
     def step(self) -> bool:
         """One line search; False when no descent is left in floating point."""
-        if self.age >= PATIENCE and self.problem.may_form_hessian:
-            self.problem.form_hessian(self.z[:-1], self.z[-1])
+        if self.age >= PATIENCE:
+            if self.problem.may_form_hessian:
+                self.problem.form_hessian(self.z[:-1], self.z[-1])
+                self.pairs = []
             self._guess()
         p = self._direction()
         slope = float(np.sum(self.g * p))
@@ -221,6 +237,7 @@ class _Lbfgs:
     def finish(self, target: float) -> Predictor:
         """The predictor at the current point, all of its numbers from the same pass."""
         problem, norm = self.problem, float(np.linalg.norm(self.g[:-1]))
+        problem.curvature_pairs = [(s, y) for s, y, _ in self.pairs]
         return Predictor(
             coef=self.z[:-1] / problem.unit,
             intercept=self.z[-1],

@@ -11,12 +11,14 @@ appears in the scaled problem.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
 from expunge.concept import Concept
 from expunge.erasure import Erasure
+from expunge.game.kronecker import kronecker_inverse
 from expunge.game.losses import Loss
 from expunge.game.null_model import null_model
 from expunge.linalg import Array
@@ -25,6 +27,8 @@ from expunge.rows.base import GlmPass, Rows
 
 __all__ = ["Problem"]
 
+SINGLE_TOL = 1e-5  # tolerances that float32 products can serve
+SINGLE_OFFSET = 30.0  # largest mean, in units of spread, that they can serve
 SMALL = 1500  # most variables of one Hessian block for it to be formed at all
 
 
@@ -67,6 +71,8 @@ class Problem:
         self.null = null_model(loss, moments, fit_intercept)
         self.hessian: Array | None = None
         self._inverted: tuple[float, Array] | None = None
+        self.curvature_pairs: list[tuple[Array, Array]] = []
+        self.single = False
         self.n_passes = 0
         self.set_erasure(erasure)
 
@@ -75,6 +81,7 @@ class Problem:
         d = self.moments.n_features
         self.left, self.right = np.zeros((d, 0)), np.zeros((0, d))
         self.shift: Array | None = None
+        self.is_projector = True
         if erasure is None:
             return
         self.left, self.right = erasure.left, erasure.right
@@ -82,6 +89,12 @@ class Problem:
             # the constant t in x' = Mx + t, which an intercept would absorb
             origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
             self.shift = np.asarray(origin / self.unit)
+        gram = self.right @ self.right.T  # close to orthonormal is enough for a guess
+        self.is_projector = (
+            self.shift is None
+            and np.array_equal(self.left, self.right.T)
+            and np.allclose(gram, np.eye(len(gram)), rtol=0, atol=1e-6)
+        )
 
     def erase(self, A: Array) -> Array:
         """M A for a matrix A (d x m)."""
@@ -94,7 +107,12 @@ class Problem:
     def evaluate(self, theta: Array, b: Array) -> tuple[float, Array, Array, GlmPass]:
         """Objective, gradients in Θ and b, and the pass itself, at scaled coefficients."""
         got = self.rows.glm_pass(
-            self.loss, *self._seen(theta, b), self.concept, self.weights, center=self.center
+            self.loss,
+            *self._seen(theta, b),
+            self.concept,
+            self.weights,
+            center=self.center,
+            single=self.single,
         )
         self.n_passes += 1
         value = got.value + self.alpha / 2 * float(np.sum(theta**2))
@@ -108,14 +126,21 @@ class Problem:
         coef = self.erase_transposed(theta) / self.unit
         return coef, b if self.shift is None else b + self.shift @ theta
 
+    def allow_single(self, tol: float) -> None:
+        """Let passes form products in float32 where `tol` and the offset of the rows permit it."""
+        offset = float(np.abs(self.moments.mean_x).max())
+        self.single = tol >= SINGLE_TOL and offset <= SINGLE_OFFSET * self.unit
+
     @property
     def may_form_hessian(self) -> bool:
         """Whether the Hessian is small enough, and the erasure a projector it can be cut to."""
-        if self.shift is not None or not np.array_equal(self.left, self.right.T):
+        if not self.is_projector:
             return False
         m = self.null.gradient.shape[1]
         coupled = self.loss.hessian(np.zeros((1, m)), np.zeros((1, m)))[1] is not None
-        return (self.moments.n_features + 1) * (m if coupled else 1) <= SMALL
+        size = self.moments.n_features + 1
+        few = coupled or m * size**2 <= 16 * SMALL**2  # blocks of separate columns add up too
+        return few and size * (m if coupled else 1) <= SMALL
 
     def form_hessian(self, theta: Array, b: Array) -> None:
         """Form the Hessian of the loss at a point, in the coefficients before erasure."""
@@ -124,12 +149,31 @@ class Problem:
         )
         self._inverted = None
 
-    def inverse(self, curvature: float) -> Callable[[Array], Array]:
-        """A guess of the inverse Hessian, for gradients in Θ with b as the last row."""
-        if self.hessian is None:
-            base = self._null_inverse(curvature)
-            return lambda G: np.vstack([base(G[:-1]), G[-1:] / curvature])
-        return self._hessian_inverse()
+    def inverse(self, C: Array) -> Callable[[Array], Array]:
+        """A guess of the inverse Hessian, for gradients in Θ with b as the last row.
+
+        The Hessian itself if it was formed, else one from the mean curvature C (m x m) and Σxx.
+        """
+        if self.is_projector and self.hessian is not None:
+            return self._hessian_inverse()
+        least = 1e-3 * self.alpha
+        C = C + max(least, 1e-3 * float(np.trace(C)) / len(C)) * np.eye(len(C))
+        if self.is_projector and self.moments.xx is not None:
+            base = kronecker_inverse(*self._spread_axes, C, self.alpha, self.right.T)
+        else:
+            base = self._rough_inverse(float(np.trace(C)) / len(C))
+        return lambda G: np.vstack([base(G[:-1]), np.linalg.solve(C, G[-1])])
+
+    @cached_property
+    def _spread_axes(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the second moments of x in scaled coefficients."""
+        return scipy.linalg.eigh(self._second_moment(), check_finite=False)  # type: ignore[no-any-return]
+
+    def _second_moment(self) -> Array:
+        S = self.moments.cov_xx
+        if not self.fit_intercept:
+            S = S + np.outer(self.moments.mean_x, self.moments.mean_x)
+        return S / self.unit**2
 
     def _hessian_inverse(self) -> Callable[[Array], Array]:
         """Inverse of the kept Hessian plus ridge on the coefficients that the erasure leaves.
@@ -166,7 +210,8 @@ class Problem:
         assert self.hessian is not None
         if self._inverted is None or self._inverted[0] != self.alpha:
             m, size = self.hessian.shape[0], self.hessian.shape[-1]
-            scale = np.append(np.full(size - 1, 1 / self.unit), 1.0)
+            # without an intercept its row and column must not enter the inverse
+            scale = np.append(np.full(size - 1, 1 / self.unit), float(self.fit_intercept))
             ridge = np.append(np.full(size - 1, self.alpha), 1e-8)  # b stays safely positive
             H = self.hessian * scale
             H *= scale[:, None] if H.ndim == 3 else scale[:, None, None]
@@ -179,14 +224,11 @@ class Problem:
             self._inverted = self.alpha, found
         return self._inverted[1]
 
-    def _null_inverse(self, curvature: float) -> Callable[[Array], Array]:
-        """(κ M Σ Mᵀ / u² + α)⁻¹, the inverse Hessian in Θ if every row had curvature κ."""
+    def _rough_inverse(self, curvature: float) -> Callable[[Array], Array]:
+        """(κ M Σ Mᵀ + α)⁻¹ for an erasure that is no projector, with one curvature κ for all."""
         if self.moments.xx is None:
             return lambda G: G / (curvature + self.alpha)
-        S = self.moments.cov_xx
-        if not self.fit_intercept:
-            S = S + np.outer(self.moments.mean_x, self.moments.mean_x)
-        H = self.erase(self.erase(S).T) * (curvature / self.unit**2)
+        H = self.erase(self.erase(self._second_moment()).T) * curvature
         H[np.diag_indices_from(H)] += self.alpha
         factor = scipy.linalg.cho_factor(H, check_finite=False)
         return lambda G: np.asarray(scipy.linalg.cho_solve(factor, G, check_finite=False))

@@ -21,6 +21,7 @@ class StopReason(Enum):
     STALLED = "no further progress"
     STOPPED = "stopped by the callback"
     INTERRUPTED = "interrupted"
+    DIVERGED = "diverged"
 
 
 @dataclass(frozen=True)

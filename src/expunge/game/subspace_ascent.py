@@ -26,8 +26,10 @@ import numpy as np
 import scipy.linalg
 
 from expunge.erasure import Erasure
+from expunge.game.closed_form import closed_form
 from expunge.game.predictor import Predictor, Problem, fit_predictor
 from expunge.game.result import Callback, SolveResult, Step, StopReason
+from expunge.inputs import check_number
 from expunge.linalg import Array, fix_signs
 from expunge.parallel import one_blas_thread
 from expunge.progress import Progress
@@ -36,6 +38,7 @@ __all__ = ["SubspaceAscent", "subspace_ascent"]
 
 MEMORY = 20  # pairs kept by L-BFGS
 ARMIJO = 1e-4
+SAME = 1e-3  # values this close, relatively, belong to one maximum
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,15 @@ class SubspaceAscent:
     ----------
     explore : int
         Random starts beside the leading directions; `restarts` of `RLACE` adds to them.
+    rows : int
+        Rows per feature (4,096 in all at the least) that are enough to explore on.
     ridges : tuple of float
         Relative ridges to pass through, falling; those not above the final one are left out.
     """
 
     explore: int = 4
-    ridges: tuple[float, ...] = (1e-1, 1e-2, 1e-3)
+    rows: int = 8
+    ridges: tuple[float, ...] = (3e-2, 3e-3)
 
 
 @dataclass(frozen=True)
@@ -73,10 +79,12 @@ class _Ascent:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.warm: tuple[Array, Array] | None = None
+        self.reached: Array | None = None  # what an interruption falls back on
         self.n_passes = 0
 
     def at_ridge(self, alpha: float) -> None:
         self.problem.alpha = alpha
+        self.problem.curvature_pairs.clear()
 
     def solve(self, U: Array, tol: float) -> _Point:
         """The inner problem at U, started where the last one ended."""
@@ -105,7 +113,10 @@ class _Ascent:
     def climb(
         self, U: Array, steps: int, tol: float, flat: float, callback: Callback | None = None
     ) -> tuple[_Point, list[Step], StopReason]:
-        """Engine 2 from U, until the gradient is below `flat` times the null model's value."""
+        """Engine 2 from U, until the gradient is below `flat` times the null model's value.
+
+        With a callback, an interruption ends it where it stands; without, it is passed on.
+        """
         point = self.solve(U, tol)
         history, reason = [_record(0, point)], StopReason.MAX_ITER
         pairs: list[tuple[Array, Array, float]] = []
@@ -114,19 +125,22 @@ class _Ascent:
             if np.linalg.norm(point.gradient) <= small:
                 reason = StopReason.CONVERGED
                 break
+            self.reached = point.U
             try:
                 new = self._ascend(point, pairs, tol)
+                if new is None:
+                    reason = StopReason.STALLED
+                    break
+                pairs = _transported(pairs, point, new)
+                point = new
+                history.append(_record(step, point))
+                if callback is not None and callback(history[-1]):
+                    reason = StopReason.STOPPED
+                    break
             except KeyboardInterrupt:
+                if callback is None:
+                    raise
                 reason = StopReason.INTERRUPTED
-                break
-            if new is None:
-                reason = StopReason.STALLED
-                break
-            pairs = _transported(pairs, point, new)
-            point = new
-            history.append(_record(step, point))
-            if callback is not None and callback(history[-1]):
-                reason = StopReason.STOPPED
                 break
         return point, history, reason
 
@@ -238,7 +252,7 @@ def subspace_ascent(
     problem : Problem
         The inner problem; its `alpha` is the final ridge.
     rank : int
-        K, below the concept's own rank.
+        K; at the concept's own rank and above it the closed form is the start, and stays.
     settings : SubspaceAscent, optional
     restarts : int
         More random starts.
@@ -257,9 +271,13 @@ def subspace_ascent(
     Returns
     -------
     SolveResult
-        Its history is that of the final ridge and never falls.
+        Its history is that of the final ridge and never falls. An interruption (Ctrl-C) returns
+        what was reached, with `reason` INTERRUPTED.
     """
     settings = settings or SubspaceAscent()
+    check_number(settings.explore, "explore", whole=True)
+    for ridge in settings.ridges:
+        check_number(ridge, "every one of ridges", strict=True)
     final, ascent = problem.alpha, _Ascent(problem)
     higher = [ridge for ridge in settings.ridges if ridge > final]
     flat = 0.1 * float(np.sqrt(tol))
@@ -271,15 +289,29 @@ def subspace_ascent(
             progress.update(record.step, f"gap {gap:.2e}")
             return callback(record) if callback is not None else False
 
-        if start is None:
-            U = _explore(ascent, rank, higher[:2], settings.explore + restarts, rng)
-        else:
-            U = start
-        for ridge in higher[2:] if start is None else higher[-1:]:
-            ascent.at_ridge(ridge)
-            U = ascent.climb(U, 15, 1e-6, 1e-3)[0].U
+        if start is None and rank >= problem.null.rank:
+            start = closed_form(problem.null, problem.moments, rank)
+        U = problem.null.directions[:, :rank] if start is None else start
+        few = ascent
+        try:
+            if start is None:
+                few = _Ascent(_smaller(problem, settings.rows, rng))
+                best = _explore(few, rank, higher[:2], settings.explore + restarts, rng)
+                # high ridges can hide the best maximum: the leading directions go without them too
+                ends = [_descend(few, V, [*higher[2:], final]) for V in (best, U)]
+                U = max(ends, key=lambda point: point.value).U
+                ascent.n_passes += few.n_passes * few.problem.moments.n // problem.moments.n
+            if start is not None or few.problem is not problem:
+                U = _descend(ascent, U, [*(higher[-1:] if start is not None else ()), final]).U
+        except KeyboardInterrupt:
+            ascent.at_ridge(final)
+            tries = [U, *(a.reached for a in (few, ascent) if a.reached is not None)]
+            U = max((ascent.solve(V, 1e-5) for V in tries), key=lambda point: point.value).U
+            steps = 0
         ascent.at_ridge(final)
         point, history, reason = ascent.climb(U, steps, max(tol, 1e-7) / 100, flat, tell)
+        if steps == 0:
+            reason = StopReason.INTERRUPTED
     return SolveResult(
         basis=fix_signs(point.U),
         value=point.value,
@@ -288,6 +320,48 @@ def subspace_ascent(
         history=tuple(history),
         n_passes=ascent.n_passes,
     )
+
+
+def _descend(ascent: _Ascent, U: Array, ridges: list[float]) -> _Point:
+    """Where a start leads along falling ridges."""
+    for ridge in ridges:
+        ascent.at_ridge(ridge)
+        point = ascent.climb(U, 15, 1e-5, 3e-3)[0]
+        U = point.U
+    return point
+
+
+def _smaller(problem: Problem, rows_per_feature: int, rng: np.random.Generator) -> Problem:
+    """The same problem on some of the rows, enough to tell good starts from bad at a high ridge."""
+    size = max(4096, rows_per_feature * problem.moments.n_features)
+    if 2 * size > problem.rows.n_samples:
+        return problem
+    rows, index = problem.rows.subset(size, rng)
+    weights = None if problem.weights is None else problem.weights[index]
+    seen = np.ones(size) if weights is None else weights
+    concept = problem.concept.take(index).with_weight(seen)
+    if concept.labels != problem.concept.labels:  # a class too rare to be among these rows
+        return problem
+    moments = rows.moments(concept, weights)
+    return Problem(
+        rows,
+        concept,
+        problem.loss,
+        moments,
+        weights=weights,
+        alpha=problem.alpha,
+        fit_intercept=problem.fit_intercept,
+    )
+
+
+def _distinct(points: list[_Point]) -> list[_Point]:
+    """Points of different value, best first: equal ones lead to the same place."""
+    ordered = sorted(points, key=lambda point: -point.value)
+    kept = ordered[:1]
+    for point in ordered[1:]:
+        if point.value < (1 - SAME) * kept[-1].value:
+            kept.append(point)
+    return kept
 
 
 def _explore(
@@ -305,7 +379,7 @@ def _explore(
         for U in starts:
             point = ascent.alternate(ascent.solve(U, 1e-3), 3, 1e-3)
             points.append(ascent.climb(point.U, 15, 1e-4, 1e-2)[0])
-        starts = [point.U for point in points]
+        starts = [point.U for point in _distinct(points)]
     if not ridges:
         points = [ascent.solve(U, 1e-3) for U in starts]
     return max(points, key=lambda point: point.value).U

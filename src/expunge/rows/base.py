@@ -74,8 +74,12 @@ class Rows(Protocol):
         weights: Array | None = None,
         *,
         center: Array | None = None,
+        single: bool = False,
     ) -> GlmPass:
-        """One pass of the model with scores ``(x - center) @ coef + intercept``."""
+        """One pass of the model with scores ``(x - center) @ coef + intercept``.
+
+        With `single`, products may be formed in the precision of the rows; totals never are.
+        """
 
     def glm_hessian(
         self,
@@ -94,6 +98,9 @@ class Rows(Protocol):
 
     def sample(self, size: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
         """`size` rows drawn with replacement, in float64, and their numbers."""
+
+    def subset(self, size: int, rng: np.random.Generator) -> tuple[Rows, NDArray[np.intp]]:
+        """`size` different rows as rows in memory, and their numbers."""
 
     def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """One pass: the rows after an erasure."""

@@ -64,30 +64,40 @@ class DenseRows:
         weights: Array | None = None,
         *,
         center: Array | None = None,
+        single: bool = False,
     ) -> GlmPass:
-        """One pass of the model with scores ``(x - center) @ coef + intercept``, in float64.
+        """One pass of the model with scores ``(x - center) @ coef + intercept``.
 
-        Scores and residuals exist for one block of rows at a time.
+        Scores and residuals exist for one block of rows at a time. Products are float64, or with
+        `single` and rows of float32 those of the rows as they lie in memory, centred through the
+        coefficients; totals are float64.
         """
         encode = loss.encoder(concept)
+        direct = single and self.X.dtype == np.float32
+        work = np.float32 if direct else np.float64
+        b = intercept - center @ coef if direct and center is not None else intercept
+        slopes: NDArray[Any] = coef.astype(work)
 
         def part(start: int, stop: int) -> tuple[Any, ...]:
             total, weight, right = 0.0, 0.0, 0.0
             G, g, H = np.zeros_like(coef), np.zeros_like(intercept), np.zeros((intercept.size,) * 2)
-            for lo, hi, C in self._blocks(start, stop, center):
-                Y, S = encode(lo, hi), C @ coef + intercept
+            pieces = self._views(start, stop) if direct else self._blocks(start, stop, center)
+            for lo, hi, C in pieces:
+                Y, S = encode(lo, hi), C @ slopes + b
                 w = np.ones(hi - lo) if weights is None else weights[lo:hi]
                 values, R, D, F = loss.pieces(Y, S)
                 R = R * w[:, None]
                 total, weight = total + float(w @ values), weight + float(w.sum())
                 right += float(w @ loss.hits(Y, S, concept.kind))
-                G += C.T @ R
+                G += C.T @ R.astype(work, copy=False)
                 g += R.sum(axis=0)
                 H += np.diag(w @ D) if F is None else np.diag(w @ D) - (F * w[:, None]).T @ F
             return total, weight, G, g, H, right
 
         parts = map_spans(part, self.n_samples, self.n_features)
         total, W, G, g, H, right = (sum(p[1:], start=p[0]) for p in zip(*parts, strict=True))
+        if direct and center is not None:
+            G -= np.outer(center, g)
         return GlmPass(total / W, G / W, g / W, H / W, right / W)
 
     def glm_hessian(
@@ -139,10 +149,20 @@ class DenseRows:
                 np.subtract(self.X[lo:hi], center, out=C)
             yield lo, hi, C
 
+    def _views(self, start: int, stop: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        """Blocks of rows as they are."""
+        for lo, hi in blocks(start, stop):
+            yield lo, hi, self.X[lo:hi]
+
     def sample(self, size: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
         """`size` rows drawn with replacement, in float64, and their numbers."""
         index = rng.integers(0, self.n_samples, size)
         return np.asarray(self.X[index], dtype=np.float64), index
+
+    def subset(self, size: int, rng: np.random.Generator) -> tuple[DenseRows, NDArray[np.intp]]:
+        """`size` different rows as rows in memory, and their numbers."""
+        index = np.sort(rng.choice(self.n_samples, size, replace=False))
+        return DenseRows(np.asarray(self.X[index])), index
 
     def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """One pass: the rows after an erasure."""

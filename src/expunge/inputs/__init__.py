@@ -1,0 +1,20 @@
+"""The only gate: what users pass becomes checked rows, a concept and weights, or an `InputError`.
+
+Every message has three parts: what is wrong, what was received, what to do.
+"""
+
+from expunge.inputs.concepts import ConceptType, check_concept
+from expunge.inputs.matrices import as_matrix, check_rows, check_weights
+from expunge.inputs.parameters import check_choice, check_number, check_rank, check_rng
+
+__all__ = [
+    "ConceptType",
+    "as_matrix",
+    "check_choice",
+    "check_concept",
+    "check_number",
+    "check_rank",
+    "check_rng",
+    "check_rows",
+    "check_weights",
+]

@@ -1,0 +1,234 @@
+"""Matrices and weights: anything with rows of numbers becomes `DenseRows`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from expunge.errors import InputError, NotNumeric
+from expunge.linalg import Array
+from expunge.parallel import BLOCK, blocks
+from expunge.rows.dense import DenseRows
+
+__all__ = [
+    "as_matrix",
+    "check_finite",
+    "check_rows",
+    "check_weights",
+    "refuse_lazy",
+    "without_mask",
+]
+
+
+def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
+    """A matrix of finite real numbers as rows.
+
+    Parameters
+    ----------
+    X : array, memmap, frame or nested list of shape (n, d)
+    name : str
+        What to call it in messages.
+    least : int
+        Fewest rows accepted.
+
+    Returns
+    -------
+    DenseRows
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> from expunge.inputs import check_rows
+    >>> check_rows([[1, 2], [3, 4]]).n_features
+    2
+    >>> check_rows([[1.0, float("nan")], [3.0, 4.0]])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    expunge.errors.InputError: Input X contains NaN or infinity. Received 1 such value, ...
+    """
+    A = as_matrix(X, name=name)
+    if A.ndim != 2:
+        raise InputError(
+            f"Expected 2D array, got {A.ndim}D array instead: {name} needs one row per vector",
+            f"shape {A.shape}",
+            "Reshape your data: array.reshape(-1, 1) for a single feature, "
+            "array.reshape(1, -1) for a single sample",
+        )
+    n, d = A.shape
+    if d == 0:
+        raise InputError(
+            f"Found array with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required",
+            f"{name} of shape {A.shape}",
+            "Pass at least one column",
+        )
+    if n < least:
+        raise InputError(
+            f"Found array with {n} sample(s) (shape=({n}, {d})) while a minimum of {least} "
+            "is required",
+            f"{name} of shape {A.shape} (n_samples={n})",
+            "Pass more rows",
+        )
+    check_finite(A, name)
+    return DenseRows(A)
+
+
+def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
+    """`X` as a real NumPy array, without a copy where it already is one."""
+    if scipy.sparse.issparse(X):
+        raise InputError(
+            f"Sparse input {name} is not supported: an erased row is dense",
+            f"{type(X).__name__} of shape {X.shape}",
+            f"Pass {name}.toarray(), or reduce it first with TruncatedSVD",
+        )
+    A = without_mask(X, name) if isinstance(X, np.ndarray) else _from_frame(X, name)
+    if A.dtype.kind == "c":
+        raise InputError(
+            f"Complex data not supported in {name}",
+            f"type {A.dtype}",
+            f"Pass {name}.real or its modulus",
+        )
+    if A.dtype.kind not in "fiub":
+        A = _objects_to_float(A, name)
+    return A
+
+
+def without_mask(A: NDArray[Any], name: str) -> NDArray[Any]:
+    """A masked array as a plain one, if nothing in it is masked; other arrays as they are."""
+    if not isinstance(A, np.ma.MaskedArray):
+        return A
+    if hidden := int(np.ma.count_masked(A)):  # type: ignore[no-untyped-call]
+        raise InputError(
+            f"{name} is a masked array with masked entries",
+            f"{hidden} masked of {A.size}",
+            "Fill them, e.g. by .filled(0), or drop those rows first",
+        )
+    return np.asarray(A.data)
+
+
+def refuse_lazy(frame: Any, name: str) -> None:
+    """Refuse a narwhals frame that has not been computed."""
+    import narwhals as nw
+
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError(
+            f"{name} is a lazy frame, which has no rows yet",
+            type(frame.to_native()).__name__,
+            f"Collect it first, e.g. {name}.collect()",
+        )
+
+
+def _from_frame(X: Any, name: str) -> NDArray[Any]:
+    """Frames through narwhals, anything else through NumPy."""
+    import narwhals as nw
+
+    native = nw.from_native(X, pass_through=True, allow_series=True)
+    refuse_lazy(native, name)
+    if isinstance(native, nw.DataFrame):
+        odd = [c for c, t in native.schema.items() if not (t.is_numeric() or t == nw.Boolean)]
+        odd = [c for c in odd if native.schema[c] != nw.Object]
+        if odd:
+            raise InputError(
+                f"could not convert string to float: {name} has columns that are not numbers",
+                f"{', '.join(f'{c!r} ({native.schema[c]})' for c in odd[:5])}",
+                "Drop these columns or encode them as numbers",
+            )
+        return np.asarray(native.to_numpy())
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise InputError(
+            f"{name} cannot be read as a matrix",
+            f"{type(X).__name__} ({error})",
+            "Pass rows of equal length",
+        ) from error
+
+
+def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
+    """Numeric object arrays as float64."""
+    try:
+        if A.dtype.kind != "O":
+            raise ValueError("its entries are text")
+        return A.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        first = A.ravel()[0] if A.size else None
+        raise NotNumeric(
+            f"could not convert string to float: {name} is not numeric; every argument must be a "
+            "string of digits or a number",
+            f"type {A.dtype}, first entry {first!r} ({error})",
+            "Pass numbers; encode text first",
+        ) from error
+
+
+def check_finite(A: NDArray[Any], name: str) -> None:
+    """Refuse NaN and infinity, with their number and the first place."""
+    if A.dtype.kind != "f":
+        return
+    if A.dtype != np.float16 and A.flags.forc:
+        flat = A.ravel(order="K")
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(
+                np.vdot(flat, flat)
+            ):  # one BLAS pass; squares of finite data may overflow
+                return
+    bad, first = 0, None
+    for lo, hi in blocks(0, A.shape[0], 8 * BLOCK):
+        wrong = ~np.isfinite(A[lo:hi])
+        count = int(wrong.sum())
+        if count and first is None:
+            row, column = np.argwhere(wrong.reshape(hi - lo, -1))[0]
+            first = (lo + int(row), int(column))
+        bad += count
+    if first is None:
+        return
+    where = f"row {first[0]}, column {first[1]}" if A.ndim > 1 else f"position {first[0]}"
+    raise InputError(
+        f"Input {name} contains NaN or infinity",
+        f"{bad} such value{'s' if bad > 1 else ''}, the first in {where}",
+        "Drop or impute those rows first",
+    )
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
+    """Non-negative finite weights, one per row, or None.
+
+    Parameters
+    ----------
+    sample_weight : None, number or array of shape (n,)
+    n_samples : int
+
+    Returns
+    -------
+    float64 array of shape (n,), or None
+    """
+    if sample_weight is None:
+        return None
+    if np.isscalar(sample_weight):  # the same weight for all is no weight, but it must be one
+        check_weights([sample_weight], 1)
+        return None
+    w = np.asarray(as_matrix(sample_weight, name="sample_weight"), dtype=np.float64)
+    if w.ndim != 1:
+        raise InputError(
+            "Sample weights must be 1D array or scalar",
+            f"shape {w.shape}",
+            "Pass one weight per row",
+        )
+    if w.shape[0] != n_samples:
+        raise InputError(
+            f"sample_weight.shape == {w.shape}, expected {(n_samples,)}",
+            f"{w.shape[0]} weights for {n_samples} rows",
+            "Pass one weight per row",
+        )
+    check_finite(w, "sample_weight")
+    if (w < 0).any() or not w.sum() > 0:
+        raise InputError(
+            "Sample weights must be non-negative and not all zero",
+            f"a least weight of {w.min():g} and a sum of {w.sum():g}",
+            "Give every row to be used a positive weight",
+        )
+    return w

@@ -1,0 +1,143 @@
+"""What a newcomer reads and runs: the README, the pages under docs, the scripts under examples."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+SKIP = "<!-- not run"  # on the line before a block
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+
+# what each script has to print, as patterns in this order
+EXAMPLES = {
+    "quickstart": ["before: .* 100.0%", "after: .* 49", "after: .* 5[0-4]", "^erased: "],
+    "streaming": ["100,000 rows", "class means: before 7.6.*after .*e-", "^erased: "],
+    "sklearn_pipeline": ["rank  1", "rank  8", "rank 32", "probe for parity: 0.50", "^erased: "],
+    "below_the_rank": ["descent_ascent", "subspace_ascent", "closed_form", "ignoring x .*2.3025"],
+    "custom_loss": ["^erased: .*cross_entropy", "^erased: .*asymmetric", "directions: 1.0"],
+}
+
+
+def run(*arguments, cwd=ROOT):
+    """What a Python process prints; warnings are errors."""
+    command = [sys.executable, "-W", "error", *map(str, arguments)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def blocks(page):
+    """(language, code, line before it, whether indented) of every fenced block."""
+    text = page.read_text(encoding="utf-8")
+    for found in FENCE.finditer(text):
+        before = text[: found.start()].splitlines()
+        yield found[2], textwrap.dedent(found[3]), before[-1] if before else "", bool(found[1])
+
+
+def assert_same_output(shown, real):
+    """Equal words; equal numbers up to their last digits, tiny ones up to being tiny."""
+    assert NUMBER.sub("#", shown).split() == NUMBER.sub("#", real).split()
+    for a, b in zip(NUMBER.findall(shown), NUMBER.findall(real), strict=True):
+        a, b = float(a.replace(",", "")), float(b.replace(",", ""))
+        assert b == pytest.approx(a, rel=0.02, abs=1e-5), f"{shown}\nis now\n{real}"
+
+
+def test_every_example_is_tested():
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_prints_what_it_should(name):
+    printed = run(ROOT / "examples" / f"{name}.py")
+    assert len(printed.splitlines()) <= 12
+    at = 0
+    for pattern in EXAMPLES[name]:
+        found = re.compile(pattern, re.MULTILINE).search(printed, at)
+        assert found, f"{pattern!r} is missing after character {at} of\n{printed}"
+        at = found.end()
+    if name == "below_the_rank":
+        values = [float(line.split()[-1]) for line in printed.splitlines()[1:]]
+        assert values == sorted(values)
+
+
+def test_readme_script_and_output_are_the_real_ones():
+    (_, script, _, _), (_, shown, _, _) = next(
+        pair for pair in pairwise(blocks(README)) if pair[0][0] == "python"
+    )
+    assert script == (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
+    assert_same_output(shown, run(ROOT / "examples" / "quickstart.py"))
+
+
+def test_readme_blocks_run_one_after_another(tmp_path):
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(code for kind, code, *_ in blocks(README) if kind == "python"))
+    run(script, cwd=tmp_path)
+    assert (tmp_path / "gender.safetensors").exists()
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.stem)
+def test_blocks_of_a_page_run_and_print_what_follows_them(page, tmp_path):
+    found = list(blocks(page))
+    to_run = [kind == "python" and not before.startswith(SKIP) for kind, _, before, _ in found]
+    if not any(to_run):
+        pytest.skip("no Python on this page")
+    mark = "=== next block ==="
+    script = tmp_path / "page.py"
+    code = [text for wanted, (_, text, _, _) in zip(to_run, found, strict=True) if wanted]
+    script.write_text(f"\nprint({mark!r})\n".join(code), encoding="utf-8")
+    printed = iter(run(script, cwd=tmp_path).split(f"{mark}\n"))
+    for i, wanted in enumerate(to_run):
+        if not wanted:
+            continue
+        real = next(printed)
+        if i + 1 < len(found) and found[i + 1][0] == "text":
+            assert_same_output(found[i + 1][1], real)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    headings = {slug(line) for line in text.splitlines() if line.startswith("#")}
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", text)):
+        path, _, anchor = target.partition("#")
+        if "://" in path:
+            continue
+        assert not path or (page.parent / path).exists(), f"{page.name} links to {target}"
+        assert path or anchor in headings, f"{page.name} has no heading {anchor}"
+
+
+def slug(heading):
+    words = re.sub(r"[^\w\s-]", "", heading.lstrip("#").strip().lower())
+    return words.replace(" ", "-")
+
+
+def test_pictures_are_small_and_used():
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for picture in (ROOT / "docs" / "figures").glob("*.png"):
+        assert picture.stat().st_size < 150_000
+        assert f"figures/{picture.name}" in pages
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="needs matplotlib")
+def test_script_of_the_pictures_can_be_imported():
+    code = "import runpy; runpy.run_path('docs/figures/make_figures.py', run_name='figures')"
+    assert run("-c", code) == ""
+
+
+def test_nothing_but_the_project_is_spoken_of():
+    texts = [*PAGES, *(ROOT / "examples").glob("*.py"), *(ROOT / "docs").rglob("*.py")]
+    for path in texts:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"/home/|/work/|/tmp/|/root/|TODO|FIXME", text), path
