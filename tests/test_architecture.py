@@ -26,7 +26,7 @@ STREET = [
     ["erasure"],
     ["game"],
     ["erasers"],
-    ["rank_path", "audit", "data"],
+    ["certify", "rank_path", "audit", "data"],
     ["demo"],
     ["report", "integrations", "reproduce"],
     ["commands"],

@@ -1,24 +1,29 @@
 """Remove a concept from vectors so that no linear predictor can recover it, and prove it."""
 
 from expunge._version import __version__
+from expunge.certify import certify
 from expunge.erasers import ERASERS, RLACE, RayleighEraser
 from expunge.erasure import Erasure
 from expunge.errors import BadArtifact, ExpungeError, InputError, NotConverged, RankTruncated
 from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
+from expunge.game.losses import LOSSES, ColumnLoss, Loss
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
 from expunge.rank_path import RankPath, rank_path
 
 __all__ = [
     "ERASERS",
+    "LOSSES",
     "RLACE",
     "BadArtifact",
     "Certificate",
+    "ColumnLoss",
     "DescentAscent",
     "Erasure",
     "ExpungeError",
     "InputError",
+    "Loss",
     "Moments",
     "NotConverged",
     "RankPath",
@@ -26,6 +31,7 @@ __all__ = [
     "RayleighEraser",
     "SubspaceAscent",
     "__version__",
+    "certify",
     "paper_settings",
     "rank_path",
 ]

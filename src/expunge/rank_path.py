@@ -219,7 +219,7 @@ class _Sweep:
         self.moments = rows.moments(concept, weights)
         self.alpha, self.tol = alpha, tol
         self.rng = np.random.default_rng(0 if random_state is None else random_state)
-        smooth = loss_for(loss, concept.kind, concept.width).surrogates[-1]
+        smooth = loss_for(loss, concept.kind, concept.width).smoothed
         self.problem = Problem(
             rows,
             concept,

@@ -78,6 +78,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     guarantees: ClassVar[frozenset[str]] = frozenset()
     concept_type: Any = "auto"
+    loss: str | Loss = "cross_entropy"
 
     # -- what a method supplies ------------------------------------------------------------------
 
@@ -281,10 +282,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _loss(self, moments: Moments) -> Loss:
         """The loss the certificate speaks of."""
-        name = getattr(self, "loss", None)
-        if name is None:
-            name = "squared" if moments.kind == "continuous" else "cross_entropy"
-        return loss_for(name, moments.kind, len(moments.labels))
+        return loss_for(self.loss, moments.kind, len(moments.labels))
 
     def _meta(self, moments: Moments, seen: Fingerprint, solution: Solution) -> dict[str, Any]:
         parameters = {key: _jsonable(value) for key, value in self.get_params(deep=False).items()}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from expunge.erasers.base import BaseEraser, Data, Solution, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
-from expunge.game.losses import Squared
+from expunge.game.losses import Loss, Squared, loss_for
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, as_matrix, check_choice, check_rank
 from expunge.linalg import (
@@ -121,6 +121,11 @@ class RayleighEraser(BaseEraser):
 
     def _certificate_terms(self) -> dict[str, Any]:
         return {"fit_intercept": self.center}
+
+    def _loss(self, moments: Moments) -> Loss:
+        """The certificate's loss; without centring the directions are those of the squared loss."""
+        name = "cross_entropy" if self.center and moments.kind != "continuous" else "squared"
+        return loss_for(name, moments.kind, len(moments.labels))
 
     def _solve(self, moments: Moments, data: Data | None) -> Solution:
         center = moments.mean_x if self.center else None

@@ -73,11 +73,16 @@ class Certificate:
         return asdict(self)
 
     def __str__(self) -> str:
-        verdict = "erased" if self.erased else "NOT erased"
         bits = "" if self.bits_left is None else f", at most {self.bits_left:.2g} bits per row left"
+        if self.erased:
+            return (
+                f"erased: every linear predictor has {self.loss} loss >= {self.value:.6g}; "
+                f"ignoring x gives {self.bound:.6g}{bits} (ridge {self.alpha:g} relative)"
+            )
         return (
-            f"{verdict}: every linear predictor has {self.loss} loss >= {self.value:.6g}; "
-            f"ignoring x gives {self.bound:.6g}{bits} (ridge {self.alpha:g} relative)"
+            f"NOT erased: the best linear predictor has {self.loss} loss plus ridge term between "
+            f"{self.value:.6g} and {self.primal:.6g}; ignoring x gives {self.bound:.6g}{bits} "
+            f"(ridge {self.alpha:g} relative)"
         )
 
 
