@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.game.fantope import Fantope
-from expunge.game.predictor import Predictor, Problem, fit_predictor
+from expunge.game.predictor import Predictor, fit_predictor
+from expunge.game.problem import SINGLE_OFFSET, Problem
 from expunge.game.result import Callback, SolveResult, Step, StopReason
 from expunge.inputs import check_choice, check_number
 from expunge.linalg import Array
@@ -204,6 +205,7 @@ class _Run:
         self.b = np.zeros(m)
         self.width = rank + 2 * m + 32 if settings.width == "auto" else settings.width
         self.moves = _Moves(settings, step_size)
+        self.single = problem.offset <= SINGLE_OFFSET  # else float32 would cancel
         self.table = self._target_table()
         self.losses: list[float] = []
         self.history: list[Step] = []
@@ -222,9 +224,11 @@ class _Run:
     def iterate(self) -> None:
         """One step of the predictor, then one of the eraser, on the same batch."""
         X, index = self.problem.rows.sample(self.batch, self.rng)
+        if not self.single:
+            X = X.astype(np.float64, copy=False)
         Y, w = self._targets(index), self._weights(index)
-        loss, R, G = self._gradient(X, Y, w)
-        self.losses.append(loss)
+        S, R, G = self._gradient(X, Y, w)
+        self.losses.append(float(w @ self.problem.loss.values(Y, S)))
         decay = self.settings.weight_decay
         down = self.moves(G - self.Q.apply(G) + decay * self.theta, R.sum(axis=0))
         self.theta = self.theta - down[0]
@@ -236,17 +240,17 @@ class _Run:
         self.Q = self.Q.step(self.theta, G, self.size, self.width)
         self.steps += 1
 
-    def _gradient(self, X: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
-        """Loss, R and XᵀR of a batch; the rows are centred and scaled through the coefficients."""
+    def _gradient(self, X: NDArray[Any], Y: Array, w: Array) -> tuple[Array, Array, Array]:
+        """Scores, R and XᵀR of a batch; rows are centred and scaled through the coefficients."""
         problem, scale = self.problem, SPREAD / self.problem.unit
         coef = scale * (self.theta - self.Q.apply(self.theta))
         b = self.b if problem.center is None else self.b - problem.center @ coef
-        values, R, _, _ = problem.loss.pieces(Y, X @ coef + b)
-        R = R * w[:, None]
-        G = X.T @ R
+        S = X @ coef.astype(X.dtype, copy=False) + b
+        R = problem.loss.derivative(Y, S) * w[:, None]
+        G = np.asarray(X.T @ R.astype(X.dtype, copy=False), dtype=np.float64)
         if problem.center is not None:
             G -= np.outer(problem.center, R.sum(axis=0))
-        return float(w @ values), R, scale * G
+        return S, R, scale * G
 
     def _targets(self, index: NDArray[np.intp]) -> Array:
         concept = self.problem.concept

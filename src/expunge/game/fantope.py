@@ -22,6 +22,7 @@ from expunge.linalg import Array, fix_signs
 __all__ = ["Fantope", "capped_shift"]
 
 SAME = 1e-14  # eigenvalues this close to τ are τ
+SAFE = 1e-3  # above this share, what is left is orthogonal to U to rounding
 NEW = 1e-12  # a direction whose part outside U is below this share of its length adds nothing
 
 
@@ -146,7 +147,7 @@ class Fantope:
         old = np.full(B.shape[1], self.tail)
         old[: self.width] = self.eigenvalues
         M[np.diag_indices_from(M)] += old
-        mu, V = scipy.linalg.eigh(M, check_finite=False)
+        mu, V = np.linalg.eigh(M)
         rest = B.shape[0] - B.shape[1]
         values, counts = np.full(len(mu) + 1, self.tail), np.ones(len(mu) + 1)
         values[:-1], counts[-1] = mu, rest
@@ -159,14 +160,16 @@ class Fantope:
 
     def _extended(self, N: Array) -> Array:
         """Orthonormal columns spanning U and N, U first."""
-        size = np.linalg.norm(N, axis=0)
+        size = np.sqrt(np.einsum("ij,ij->j", N, N))
         W = N[:, size > 0] / size[size > 0]
         for _ in range(2):  # twice is enough
             W = W - self.U @ (self.U.T @ W)
-        q, r, _ = scipy.linalg.qr(W, mode="economic", pivoting=True, check_finite=False)
-        q = q[:, np.abs(np.diag(r)) > NEW][:, : len(N) - self.width]
-        q = q - self.U @ (self.U.T @ q)
-        return np.hstack([self.U, np.linalg.qr(q)[0] if q.size else q])
+        q, r = np.linalg.qr(W)
+        outside = np.abs(np.diag(r))
+        q = q[:, outside > NEW][:, : len(N) - self.width]
+        if np.any(outside < SAFE) and q.size:  # little was left of a column, and rounding with it
+            q = np.linalg.qr(q - self.U @ (self.U.T @ q))[0]
+        return np.hstack([self.U, q])
 
     def _capped(self, width: int) -> Fantope:
         """The same with the eigenvalues nearest τ averaged into it; the trace stays."""

@@ -128,8 +128,12 @@ class Problem:
 
     def allow_single(self, tol: float) -> None:
         """Let passes form products in float32 where `tol` and the offset of the rows permit it."""
-        offset = float(np.abs(self.moments.mean_x).max())
-        self.single = tol >= SINGLE_TOL and offset <= SINGLE_OFFSET * self.unit
+        self.single = tol >= SINGLE_TOL and self.offset <= SINGLE_OFFSET
+
+    @property
+    def offset(self) -> float:
+        """Largest mean of a column, in units of spread."""
+        return float(np.abs(self.moments.mean_x).max()) / self.unit
 
     @property
     def may_form_hessian(self) -> bool:
@@ -235,8 +239,10 @@ class Problem:
 
 
 def _spd_inverse(H: Array) -> Array:
-    factor = scipy.linalg.cho_factor(H, check_finite=False)
-    return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(H)), check_finite=False))
+    factor, _ = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
+    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=True)
+    lower = np.tril(lower)
+    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 def _by_blocks(A: Array, G: Array) -> Array:

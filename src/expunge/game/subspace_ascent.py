@@ -38,6 +38,7 @@ __all__ = ["SubspaceAscent", "subspace_ascent"]
 
 MEMORY = 20  # pairs kept by L-BFGS
 ARMIJO = 1e-4
+ROUGH = 1e-5  # tolerance of inner solves where exact ones are dear
 SAME = 1e-3  # values this close, relatively, belong to one maximum
 
 
@@ -259,7 +260,8 @@ def subspace_ascent(
     max_iter : int, optional
         Gradient steps at the final ridge, 100 by default.
     tol : float
-        Stops when ``‖∇V‖ <= 0.1 √tol V0``.
+        Stops when ``‖∇V‖ <= 0.1 √tol V0``, or ``3 √tol V0`` where the problem is so large that the
+        predictor's Hessian is never formed.
     rng : numpy.random.Generator
     start : array of shape (d, K), optional
         A subspace to begin with instead of exploring.
@@ -280,7 +282,9 @@ def subspace_ascent(
         check_number(ridge, "every one of ridges", strict=True)
     final, ascent = problem.alpha, _Ascent(problem)
     higher = [ridge for ridge in settings.ridges if ridge > final]
-    flat = 0.1 * float(np.sqrt(tol))
+    dear = not problem.may_form_hessian  # exact solves would cost too much
+    inner, flat = (ROUGH, 3 * np.sqrt(tol)) if dear else (max(tol, 1e-7) / 100, 0.1 * np.sqrt(tol))
+    between = [float(np.sqrt(higher[-1] * final))] if dear and higher else []
     steps = max_iter or 100
     with Progress("subspace ascent", steps, verbose) as progress, one_blas_thread():
 
@@ -296,20 +300,19 @@ def subspace_ascent(
         try:
             if start is None:
                 few = _Ascent(_smaller(problem, settings.rows, rng))
-                best = _explore(few, rank, higher[:2], settings.explore + restarts, rng)
-                # high ridges can hide the best maximum: the leading directions go without them too
-                ends = [_descend(few, V, [*higher[2:], final]) for V in (best, U)]
-                U = max(ends, key=lambda point: point.value).U
-                ascent.n_passes += few.n_passes * few.problem.moments.n // problem.moments.n
-            if start is not None or few.problem is not problem:
-                U = _descend(ascent, U, [*(higher[-1:] if start is not None else ()), final]).U
+                U = _explore(few, rank, higher, settings.explore + restarts, rng)
+                if few.problem is not problem:
+                    ascent.n_passes += few.n_passes * few.problem.moments.n // problem.moments.n
+            for ridge in (higher[-1:] if start is not None else []) + between:
+                ascent.at_ridge(ridge)
+                U = ascent.climb(U, 6, ROUGH, 1e-2)[0].U
         except KeyboardInterrupt:
             ascent.at_ridge(final)
             tries = [U, *(a.reached for a in (few, ascent) if a.reached is not None)]
             U = max((ascent.solve(V, 1e-5) for V in tries), key=lambda point: point.value).U
             steps = 0
         ascent.at_ridge(final)
-        point, history, reason = ascent.climb(U, steps, max(tol, 1e-7) / 100, flat, tell)
+        point, history, reason = ascent.climb(U, steps, inner, flat, tell)
         if steps == 0:
             reason = StopReason.INTERRUPTED
     return SolveResult(
@@ -320,15 +323,6 @@ def subspace_ascent(
         history=tuple(history),
         n_passes=ascent.n_passes,
     )
-
-
-def _descend(ascent: _Ascent, U: Array, ridges: list[float]) -> _Point:
-    """Where a start leads along falling ridges."""
-    for ridge in ridges:
-        ascent.at_ridge(ridge)
-        point = ascent.climb(U, 15, 1e-5, 3e-3)[0]
-        U = point.U
-    return point
 
 
 def _smaller(problem: Problem, rows_per_feature: int, rng: np.random.Generator) -> Problem:

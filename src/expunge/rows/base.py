@@ -96,8 +96,8 @@ class Rows(Protocol):
         Of shape (m, d + 1, m, d + 1), or (m, d + 1, d + 1) where the scores do not interact.
         """
 
-    def sample(self, size: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
-        """`size` rows drawn with replacement, in float64, and their numbers."""
+    def sample(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """`size` rows drawn with replacement, as float32 or float64, and their numbers."""
 
     def subset(self, size: int, rng: np.random.Generator) -> tuple[Rows, NDArray[np.intp]]:
         """`size` different rows as rows in memory, and their numbers."""

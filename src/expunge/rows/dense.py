@@ -154,10 +154,11 @@ class DenseRows:
         for lo, hi in blocks(start, stop):
             yield lo, hi, self.X[lo:hi]
 
-    def sample(self, size: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.intp]]:
-        """`size` rows drawn with replacement, in float64, and their numbers."""
+    def sample(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """`size` rows drawn with replacement, as float32 or float64, and their numbers."""
         index = rng.integers(0, self.n_samples, size)
-        return np.asarray(self.X[index], dtype=np.float64), index
+        single = self.X.dtype in (np.float16, np.float32)
+        return self.X[index].astype(np.float32 if single else np.float64, copy=False), index
 
     def subset(self, size: int, rng: np.random.Generator) -> tuple[DenseRows, NDArray[np.intp]]:
         """`size` different rows as rows in memory, and their numbers."""
