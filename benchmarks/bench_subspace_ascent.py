@@ -56,11 +56,13 @@ def on_digits() -> None:
         show(f"digits, K = {K}: time / glm_pass ({found.reason.value})", cost, 3000)
 
 
-def against_descent_ascent(steps: int = 50_000) -> None:
+def against_descent_ascent(
+    ranks: tuple[int, ...] = tuple(range(1, 9)), steps: int = 50_000
+) -> None:
     """Loss of a refitted predictor on training and held-out rows, 65/35 split."""
     X, y = digits()
     A, B, a, b = train_test_split(X, y, test_size=0.35, random_state=0)
-    for K in range(1, 9):
+    for K in ranks:
         losses = {}
         for solver in ("auto", "descent_ascent"):
             eraser = ex.RLACE(

@@ -20,4 +20,4 @@ def show(claim: str, ratio: float, target: float, *, at_most: bool = True) -> No
     """One line: the claim, the ratio, the target and whether it is met."""
     met = ratio <= target if at_most else ratio >= target
     sign = "<=" if at_most else ">="
-    print(f"{claim:<72} {ratio:12.3g}   target {sign} {target:g}   {'met' if met else 'MISSED'}")
+    print(f"{claim:<72} {ratio:12.5g}   target {sign} {target:g}   {'met' if met else 'MISSED'}")

@@ -21,7 +21,7 @@ from expunge.parallel import blocks, map_spans
 __all__ = ["Fingerprint"]
 
 SIZE = 2048  # hashes kept
-PEEK = 8  # columns that decide which rows are worth hashing whole
+PEEK = 4  # columns that decide which rows are worth hashing whole
 
 Hashes = NDArray[np.uint64]
 

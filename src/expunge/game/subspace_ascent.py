@@ -39,6 +39,8 @@ __all__ = ["SubspaceAscent", "subspace_ascent"]
 MEMORY = 20  # pairs kept by L-BFGS
 ARMIJO = 1e-4
 ROUGH = 1e-5  # tolerance of inner solves where exact ones are dear
+FINALISTS = 2  # points compared at the final ridge
+KEEP = 3  # starts that go on from one ridge to the next
 SAME = 1e-3  # values this close, relatively, belong to one maximum
 
 
@@ -300,7 +302,8 @@ def subspace_ascent(
         try:
             if start is None:
                 few = _Ascent(_smaller(problem, settings.rows, rng))
-                U = _explore(few, rank, higher, settings.explore + restarts, rng)
+                best = _explore(few, rank, higher, settings.explore + restarts, rng)
+                U = best[0].U if dear else _best_at(few, best[:FINALISTS], final)
                 if few.problem is not problem:
                     ascent.n_passes += few.n_passes * few.problem.moments.n // problem.moments.n
             for ridge in (higher[-1:] if start is not None else []) + between:
@@ -360,8 +363,8 @@ def _distinct(points: list[_Point]) -> list[_Point]:
 
 def _explore(
     ascent: _Ascent, rank: int, ridges: list[float], count: int, rng: np.random.Generator
-) -> Array:
-    """The best of several starts, each carried to a moderate ridge."""
+) -> list[_Point]:
+    """Where several starts lead at a moderate ridge, best first."""
     span = ascent.problem.null.directions
     starts = [span[:, :rank]]
     starts += [
@@ -373,7 +376,16 @@ def _explore(
         for U in starts:
             point = ascent.alternate(ascent.solve(U, 1e-3), 3, 1e-3)
             points.append(ascent.climb(point.U, 15, 1e-4, 1e-2)[0])
-        starts = [point.U for point in _distinct(points)]
+        starts = [point.U for point in _distinct(points)[:KEEP]]
     if not ridges:
         points = [ascent.solve(U, 1e-3) for U in starts]
-    return max(points, key=lambda point: point.value).U
+    return _distinct(points)
+
+
+def _best_at(ascent: _Ascent, points: list[_Point], ridge: float) -> Array:
+    """The point that leads highest at the final ridge; it need not have been the best before."""
+    if len(points) == 1:
+        return points[0].U
+    ascent.at_ridge(ridge)
+    ends = [ascent.climb(point.U, 8, ROUGH, 1e-2)[0] for point in points]
+    return max(ends, key=lambda point: point.value).U

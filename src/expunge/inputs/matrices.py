@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from expunge.errors import InputError, NotNumeric
 from expunge.linalg import Array
-from expunge.parallel import BLOCK, blocks
+from expunge.parallel import BLOCK, blocks, map_spans
 from expunge.rows.dense import DenseRows
 
 __all__ = [
@@ -165,17 +165,21 @@ def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
         ) from error
 
 
+def _sum_of_squares(A: NDArray[Any]) -> float:
+    def part(start: int, stop: int) -> float:
+        flat = A[start:stop].ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.vdot(flat, flat))
+
+    return sum(map_spans(part, A.shape[0], A.size // max(A.shape[0], 1)))
+
+
 def check_finite(A: NDArray[Any], name: str) -> None:
     """Refuse NaN and infinity, with their number and the first place."""
     if A.dtype.kind != "f":
         return
-    if A.dtype != np.float16 and A.flags.forc:
-        flat = A.ravel(order="K")
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(
-                np.vdot(flat, flat)
-            ):  # one BLAS pass; squares of finite data may overflow
-                return
+    if A.dtype != np.float16 and A.flags.c_contiguous and np.isfinite(_sum_of_squares(A)):
+        return  # one BLAS pass; squares of finite data may overflow, so a "no" is looked into
     bad, first = 0, None
     for lo, hi in blocks(0, A.shape[0], 8 * BLOCK):
         wrong = ~np.isfinite(A[lo:hi])
