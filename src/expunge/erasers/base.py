@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, Self
 
@@ -73,7 +74,7 @@ class Data:
         return self.rows.moments(self.concept, self.weights, second=second)
 
 
-class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of all erasers. A subclass gives `_solve`, from moments alone or from rows too."""
 
     guarantees: ClassVar[frozenset[str]] = frozenset()
@@ -82,9 +83,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # -- what a method supplies ------------------------------------------------------------------
 
+    @abstractmethod
     def _solve(self, moments: Moments, data: Data | None) -> Solution:
         """Find the erasure; `data` is None when only moments were streamed."""
-        raise NotImplementedError
 
     def _needs_second(self) -> bool:
         """Whether a stream has to accumulate the d x d matrix Sxx."""
