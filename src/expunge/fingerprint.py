@@ -127,7 +127,9 @@ def _hash(X: NDArray[Any], width: int) -> Hashes:
         values = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0 becomes 0
         odd = 2 * _mix(np.arange(1, width + 1, dtype=np.uint64)) + np.uint64(1)
         bits = values.view(np.uint32).astype(np.uint64) + np.uint64(1)
-        return _mix((bits * odd).sum(axis=1, dtype=np.uint64))
+        if width > PEEK:
+            return _mix((bits * odd).sum(axis=1, dtype=np.uint64))
+        return _mix(sum((bits[:, j] * odd[j] for j in range(1, width)), start=bits[:, 0] * odd[0]))
 
 
 def _mix(h: Hashes) -> Hashes:
