@@ -26,8 +26,8 @@ def main() -> None:
     fit = best_of(lambda: ex.RLACE(rank=1).fit(X, y), 10)
     show("binary closed-form fit with certificate / X.sum(axis=0)", fit / column_sum, 6)
 
-    product = best_of(lambda: X.T @ X, repeats=3)
-    moments = best_of(lambda: ex.Moments.of(X, concept), repeats=3)
+    product = best_of(lambda: X.T @ X, repeats=5)
+    moments = best_of(lambda: ex.Moments.of(X, concept), repeats=5)
     show("moments with the d x d matrix / X.T @ X", moments / product, 1.3)
 
     erasure, out = ex.RLACE(rank=1).fit(X, y).erasure_, np.empty_like(X)

@@ -153,7 +153,11 @@ class Moments:
         dx, dz = b.mean_x - a.mean_x, b.mean_z - a.mean_z
         share = b.weight / W if W > 0 else 0.0
         c = a.weight * share
-        both = a.xx is not None and b.xx is not None
+        xx = None
+        if a.xx is not None and b.xx is not None:
+            xx = np.outer(c * dx, dx)  # then in place: the matrix may be large
+            xx += a.xx
+            xx += b.xx
         return replace(
             a,
             n=a.n + b.n,
@@ -163,7 +167,7 @@ class Moments:
             xz=a.xz + b.xz + c * np.outer(dx, dz),
             zz=a.zz + b.zz + c * np.outer(dz, dz),
             trace_xx=a.trace_xx + b.trace_xx + c * float(dx @ dx),
-            xx=a.xx + b.xx + c * np.outer(dx, dx) if both else None,  # type: ignore[operator]
+            xx=xx,
             eps=max(a.eps, b.eps),
         )
 
@@ -324,4 +328,6 @@ def _centred_products(X: NDArray[Any], weights: Array | None, part: Moments) -> 
     if weights is not None:
         C = C * np.sqrt(weights[:, None]).astype(work)
     mean = part.mean_x if shift is None else part.mean_x - shift
-    return np.asarray((C.T @ C) - part.weight * np.outer(mean, mean))
+    total = np.outer(-part.weight * mean, mean)
+    total += C.T @ C
+    return total
