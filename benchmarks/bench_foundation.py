@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
-from common import best_of, show
+from common import best_of, ratio_of, show
 
 import expunge as ex
 from expunge.inputs import check_concept
@@ -22,18 +22,15 @@ def main() -> None:
     X += 0.3 * y[:, None].astype(np.float32)
     concept = check_concept(y, len(X))
 
-    column_sum = best_of(lambda: X.sum(axis=0), 10)
-    fit = best_of(lambda: ex.RLACE(rank=1).fit(X, y), 10)
-    show("binary closed-form fit with certificate / X.sum(axis=0)", fit / column_sum, 6)
+    fit = ratio_of(lambda: ex.RLACE(rank=1).fit(X, y), lambda: X.sum(axis=0), 10)
+    show("binary closed-form fit with certificate / X.sum(axis=0)", fit, 6)
 
-    product = best_of(lambda: X.T @ X, repeats=5)
-    moments = best_of(lambda: ex.Moments.of(X, concept), repeats=5)
-    show("moments with the d x d matrix / X.T @ X", moments / product, 1.3)
+    moments = ratio_of(lambda: ex.Moments.of(X, concept), lambda: X.T @ X)
+    show("moments with the d x d matrix / X.T @ X", moments, 1.3)
 
     erasure, out = ex.RLACE(rank=1).fit(X, y).erasure_, np.empty_like(X)
-    copy = best_of(lambda: np.copyto(out, X))
-    transform = best_of(lambda: erasure.transform(X, out=out))
-    show("transform at rank 1 with out= / np.copyto", transform / copy, 2.5)
+    transform = ratio_of(lambda: erasure.transform(X, out=out), lambda: np.copyto(out, X), 10)
+    show("transform at rank 1 with out= / np.copyto", transform, 2.5)
 
     ours, theirs = (import_time(name) for name in ("expunge", "sklearn.linear_model"))
     show("import expunge / import sklearn.linear_model", ours / theirs, 1.5)
