@@ -27,8 +27,10 @@ STREET = [
     ["game"],
     ["erasers"],
     ["certify", "rank_path", "audit", "data"],
-    ["demo"],
-    ["report", "integrations", "reproduce"],
+    ["metrics", "compare", "demo"],
+    ["report"],
+    ["integrations"],
+    ["reproduce"],
     ["commands"],
     ["cli", "__init__"],
 ]

@@ -102,6 +102,9 @@ class Rows(Protocol):
     def subset(self, size: int, rng: np.random.Generator) -> tuple[Rows, NDArray[np.intp]]:
         """`size` different rows as rows in memory, and their numbers."""
 
+    def take(self, index: NDArray[np.intp]) -> Rows:
+        """The rows with these numbers as rows in memory."""
+
     def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """One pass: the rows after an erasure."""
 

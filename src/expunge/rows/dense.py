@@ -163,7 +163,11 @@ class DenseRows:
     def subset(self, size: int, rng: np.random.Generator) -> tuple[DenseRows, NDArray[np.intp]]:
         """`size` different rows as rows in memory, and their numbers."""
         index = np.sort(rng.choice(self.n_samples, size, replace=False))
-        return DenseRows(np.asarray(self.X[index])), index
+        return self.take(index), index
+
+    def take(self, index: NDArray[np.intp]) -> DenseRows:
+        """The rows with these numbers as rows in memory."""
+        return DenseRows(np.asarray(self.X[index]))
 
     def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """One pass: the rows after an erasure."""
