@@ -75,6 +75,11 @@ class Concept:
         return Concept("classes", codes, kept)
 
     @classmethod
+    def none(cls, n_samples: int) -> Concept:
+        """No concept: no columns."""
+        return cls("continuous", np.zeros((n_samples, 0)), ())
+
+    @classmethod
     def of_numbers(cls, Z: NDArray[Any]) -> Concept:
         """Wrap a float array of shape (n,) or (n, m) as a continuous concept, unchecked."""
         Z = np.asarray(Z, dtype=np.float64)

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, is_dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from expunge._version import __version__
-from expunge.concept import Concept
+from expunge.concept import Concept, Kind
+from expunge.erasers.statistics import Data, Statistics, class_moments
 from expunge.erasure import Erasure
 from expunge.errors import InputError
-from expunge.fingerprint import Fingerprint
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
-from expunge.inputs import check_concept, check_rows, check_weights
+from expunge.inputs import check_concept, check_number, check_rows, check_weights
 from expunge.linalg import Array
 from expunge.moments import Moments
-from expunge.rows.base import Rows
 
-__all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "register"]
+__all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
+
+Guarantee = Literal[
+    "equal_means",
+    "zero_cross_covariance",
+    "mean_preserved",
+    "orthogonal",
+    "least_squares_optimal",
+    "task_covariance_kept",
+    "equal_class_covariances",
+]
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -61,31 +71,45 @@ class Solution:
     spectrum: Array | None = None
 
 
-@dataclass(frozen=True)
-class Data:
-    """The rows of a fit with their concept and weights."""
-
-    rows: Rows
-    concept: Concept
-    weights: Array | None
-
-    def moments(self, *, second: bool) -> Moments:
-        """One pass over the rows."""
-        return self.rows.moments(self.concept, self.weights, second=second)
+def _streams(eraser: BaseEraser) -> bool:
+    if reason := eraser._why_not_streaming():
+        raise AttributeError(f"{type(eraser).__name__} cannot stream: {reason}")
+    return True
 
 
 class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
-    """Base of all erasers. A subclass gives `_solve`, from moments alone or from rows too."""
+    """Base of all erasers. A subclass gives `_solve`, from sums alone or from rows too.
 
-    guarantees: ClassVar[frozenset[str]] = frozenset()
+    `guarantees` names what a full fit (strength 1, the concept's own rank) promises on its rows;
+    `kinds` the kinds of concept it takes.
+    """
+
+    guarantees: ClassVar[frozenset[Guarantee]] = frozenset()
+    kinds: ClassVar[frozenset[Kind]] = frozenset({"classes", "labels", "continuous"})
     concept_type: Any = "auto"
-    loss: str | Loss = "cross_entropy"
+    strength: float = 1.0
 
     # -- what a method supplies ------------------------------------------------------------------
 
     @abstractmethod
-    def _solve(self, moments: Moments, data: Data | None) -> Solution:
-        """Find the erasure; `data` is None when only moments were streamed."""
+    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
+        """Find the erasure; `data` is None when only sums were streamed."""
+
+    def _why_not_streaming(self) -> str:
+        """Why `partial_fit` is not offered; empty where it is."""
+        return ""
+
+    def _keeps_task(self) -> bool:
+        """Whether y beside a concept is a task whose covariance is needed."""
+        return False
+
+    def _needs_class_moments(self) -> bool:
+        """Whether the covariance of each class is needed."""
+        return False
+
+    def _certifies(self) -> bool:
+        """Whether there is a concept that a certificate can speak of."""
+        return self._needs_concept()
 
     def _needs_second(self) -> bool:
         """Whether a stream has to accumulate the d x d matrix Sxx."""
@@ -121,13 +145,13 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         self
         """
         data = self._check(X, y, concept, sample_weight, whole=True)
-        moments = data.moments(second=self._second_for_fit())
-        seen = data.rows.fingerprint()
-        result = self._settle(moments, seen, data)
-        self._keep(X, moments, seen, first=True)
+        seen = self._statistics(data, second=self._second_for_fit())
+        result = self._settle(seen, data)
+        self._keep(X, seen, first=True)
         self._result = result
         return self
 
+    @available_if(_streams)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None
     ) -> Self:
@@ -148,11 +172,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         data = self._check(X, y, concept, sample_weight, whole=False)
         if not first:
             self._check_width(data.rows.n_features)
-        moments = data.moments(second=self._needs_second())
-        seen = data.rows.fingerprint()
-        if not first:
-            moments, seen = self._moments.merge(moments), self._seen.merge(seen)
-        self._keep(X, moments, seen, first=first)
+        seen = self._statistics(data, second=self._needs_second())
+        self._keep(X, seen if first else self._seen.merge(seen), first=first)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -174,7 +195,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         return rows.transform(self.erasure_)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_moments")
+        return hasattr(self, "_seen")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -228,26 +249,46 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _check(self, X: Any, y: Any, concept: Any, sample_weight: Any, *, whole: bool) -> Data:
         """Everything a fit is given, through the gate; nothing is stored."""
         rows = check_rows(X, least=2 if whole else 1)
+        check_number(self.strength, "strength", most=1.0)
         self._check_parameters(rows.n_features)
         weights = check_weights(sample_weight, rows.n_samples)
         if not self._needs_concept():
-            return Data(rows, Concept("continuous", np.zeros((rows.n_samples, 0)), ()), weights)
+            return Data(rows, Concept.none(rows.n_samples), weights)
+        owner, task = type(self).__name__, None
+        if self._keeps_task() and concept is not None and y is not None:
+            task = check_concept(y, rows.n_samples, name="y (the task)", owner=owner, whole=whole)
+            task = task.with_weight(weights)
         target = check_concept(
             y if concept is None else concept,
             rows.n_samples,
             concept_type=self.concept_type,
             name="y" if concept is None else "concept",
-            owner=type(self).__name__,
+            owner=owner,
             whole=whole,
         )
-        return Data(rows, target.with_weight(weights), weights)
+        if target.kind not in self.kinds:
+            raise InputError(
+                f"{owner} erases concepts of kind {', '.join(sorted(self.kinds))} only",
+                f"a concept of kind {target.kind!r}",
+                "Take LEACE, SAL or RLACE(loss='squared'), or say which concept_type it is",
+            )
+        return Data(rows, target.with_weight(weights), weights, task)
 
-    def _keep(self, X: Any, moments: Moments, seen: Fingerprint, *, first: bool) -> None:
+    def _statistics(self, data: Data, *, second: bool) -> Statistics:
+        """Everything the method needs to know of these rows."""
+        return Statistics(
+            data.moments(second=second),
+            data.rows.fingerprint(),
+            data.rows.moments(data.task, data.weights, second=False) if data.task else None,
+            class_moments(data) if self._needs_class_moments() else None,
+        )
+
+    def _keep(self, X: Any, seen: Statistics, *, first: bool) -> None:
         """Store a fit, after everything that can fail."""
         _check_feature_names(self, X, reset=first)
         self.__dict__.pop("_result", None)
-        self.n_features_in_ = moments.n_features
-        self._moments, self._seen = moments, seen
+        self.n_features_in_ = seen.moments.n_features
+        self._seen = seen
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:
@@ -261,31 +302,42 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _settled(self) -> tuple[Erasure, Certificate | None, Solution]:
         check_is_fitted(self)
         if "_result" not in vars(self):
-            self._result = self._settle(self._moments, self._seen, None)
+            self._result = self._settle(self._seen, None)
         return self._result
 
     def _settle(
-        self, moments: Moments, seen: Fingerprint, data: Data | None
+        self, seen: Statistics, data: Data | None
     ) -> tuple[Erasure, Certificate | None, Solution]:
         """Solve and certify; nothing is stored."""
-        if self._needs_concept():
-            _check_varies(moments)
-        solution = self._solve(moments, data)
-        meta = self._meta(moments, seen, solution)
-        erasure = Erasure(solution.left, solution.right, solution.center, meta=meta)
-        if not self._needs_concept():
-            return erasure, None, solution
+        if self._certifies():
+            _check_varies(seen.moments)
+        solution = self._solve(seen, data)
+        kept = slice(None) if self.strength > 0 else slice(0)  # nothing is read at strength 0
+        erasure = Erasure(
+            self.strength * solution.left[:, kept],
+            solution.right[kept],
+            solution.center,
+            meta=self._meta(seen, solution),
+        )
+        return erasure, self._certify(erasure, seen.moments, data), solution
+
+    def _certify(self, erasure: Erasure, moments: Moments, data: Data | None) -> Certificate | None:
+        if not self._certifies():
+            return None
         terms, loss = self._certificate_terms(), self._loss(moments)
         if data is None:
-            return erasure, certify_moments(moments, erasure, loss, **terms), solution
-        certificate = certify(data.rows, data.concept, erasure, loss, weights=data.weights, **terms)
-        return erasure, certificate, solution
+            return certify_moments(moments, erasure, loss, **terms)
+        return certify(
+            data.rows, data.concept, erasure, loss, weights=data.weights, moments=moments, **terms
+        )
 
     def _loss(self, moments: Moments) -> Loss:
         """The loss the certificate speaks of."""
-        return loss_for(self.loss, moments.kind, len(moments.labels))
+        name = "squared" if moments.kind == "continuous" else "cross_entropy"
+        return loss_for(name, moments.kind, len(moments.labels))
 
-    def _meta(self, moments: Moments, seen: Fingerprint, solution: Solution) -> dict[str, Any]:
+    def _meta(self, seen: Statistics, solution: Solution) -> dict[str, Any]:
+        moments = seen.moments
         parameters = {key: _jsonable(value) for key, value in self.get_params(deep=False).items()}
         return {
             "method": type(self).__name__,
@@ -295,7 +347,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             if self._needs_concept()
             else None,
             "n": moments.n,
-            "fingerprint": seen.to_meta(),
+            "fingerprint": seen.seen.to_meta(),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from expunge.erasers.base import BaseEraser, Data, Solution, register
+from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
 from expunge.game.losses import Loss, Squared, loss_for
@@ -54,6 +54,8 @@ class RayleighEraser(BaseEraser):
     center : bool
         Whether to centre x and the concept.
     concept_type : {"auto", "classes", "labels", "continuous"}
+    strength : float
+        From 0, the identity, to 1, full erasure; below 1 only the mean is still guaranteed.
 
     Attributes
     ----------
@@ -88,11 +90,13 @@ class RayleighEraser(BaseEraser):
         objective: str | NDArray[Any] = "pls",
         center: bool = True,
         concept_type: ConceptType = "auto",
+        strength: float = 1.0,
     ) -> None:
         self.rank = rank
         self.objective = objective
         self.center = center
         self.concept_type = concept_type
+        self.strength = strength
 
     @property
     def value_(self) -> float:
@@ -127,7 +131,8 @@ class RayleighEraser(BaseEraser):
         name = "cross_entropy" if self.center and moments.kind != "continuous" else "squared"
         return loss_for(name, moments.kind, len(moments.labels))
 
-    def _solve(self, moments: Moments, data: Data | None) -> Solution:
+    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
+        moments = seen.moments
         center = moments.mean_x if self.center else None
         Sxx = _second_moment(moments, self.center)
         if isinstance(self.objective, str) and self.objective in ("pls", "cca"):

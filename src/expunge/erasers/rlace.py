@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from expunge.erasers.base import BaseEraser, Data, Solution, register
+from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError, NotConverged
 from expunge.game.closed_form import Rank, closed_form
 from expunge.game.descent_ascent import DescentAscent, descent_ascent
-from expunge.game.losses import Loss
+from expunge.game.losses import Loss, loss_for
 from expunge.game.null_model import NullModel, null_model
 from expunge.game.predictor import Problem
 from expunge.game.result import Callback, SolveResult, Step, StopReason
@@ -71,6 +71,9 @@ class RLACE(BaseEraser):
         Called with every record of the history; a true answer stops the solver.
     verbose : bool
         Whether to show a progress bar.
+    strength : float
+        From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed: the map
+        x -> x - strength · Q(x - mean) can be undone, so a predictor finds the concept again.
 
     Attributes
     ----------
@@ -124,6 +127,7 @@ class RLACE(BaseEraser):
         random_state: Any = None,
         callback: Callback | None = None,
         verbose: bool = False,
+        strength: float = 1.0,
     ) -> None:
         self.rank = rank
         self.loss = loss
@@ -140,6 +144,7 @@ class RLACE(BaseEraser):
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
+        self.strength = strength
 
     @property
     def spectrum_(self) -> Array:
@@ -189,7 +194,11 @@ class RLACE(BaseEraser):
         exact = self.rank == "auto" or self.rank >= null.rank
         return "closed_form" if exact else "subspace_ascent"
 
-    def _solve(self, moments: Moments, data: Data | None) -> Solution:
+    def _loss(self, moments: Moments) -> Loss:
+        return loss_for(self.loss, moments.kind, len(moments.labels))
+
+    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
+        moments = seen.moments
         null = null_model(self._loss(moments), moments, self.fit_intercept)
         name = self._solver_name(null)
         if name == "closed_form":

@@ -97,6 +97,7 @@ def certify(
     alpha: float = 1e-4,
     tol: float = 1e-6,
     max_passes: int = 500,
+    moments: Moments | None = None,
 ) -> Certificate:
     """Certificate of an erasure on given rows, whatever way it was found.
 
@@ -115,6 +116,8 @@ def certify(
         What still counts as erased, relative to the bound.
     max_passes : int
         Passes to spend on the predictor when one is needed.
+    moments : Moments, optional
+        Of these rows and weights, where they are known already.
 
     Returns
     -------
@@ -135,13 +138,14 @@ def certify(
     >>> certify(rows, concept, Erasure([[0.0], [1.0]], [[0.0, 1.0]]), loss).erased
     False
     """
-    moments = rows.moments(concept, weights, second=False)
+    if moments is None:
+        moments = rows.moments(concept, weights, second=False)
     quick = certify_moments(
         moments, erasure, loss, fit_intercept=fit_intercept, alpha=alpha, tol=tol
     )
     if quick.erased:
         return quick
-    full = rows.moments(concept, weights, second=True)
+    full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
 
     def problem(of: Loss) -> Problem:
         return Problem(

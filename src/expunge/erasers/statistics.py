@@ -1,0 +1,76 @@
+"""What an eraser keeps of the rows it has seen: mergeable sums, never the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from expunge.concept import Concept, Label
+from expunge.fingerprint import Fingerprint
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.rows.base import Rows
+
+__all__ = ["Data", "Statistics", "class_moments"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows of a fit with their concept, weights and, where one is kept, their task."""
+
+    rows: Rows
+    concept: Concept
+    weights: Array | None
+    task: Concept | None = None
+
+    def moments(self, *, second: bool) -> Moments:
+        """One pass over the rows."""
+        return self.rows.moments(self.concept, self.weights, second=second)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Sums over all rows seen.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of the rows with the concept.
+    seen : Fingerprint
+    task : Moments or None
+        Of the rows with a task whose covariance is to be kept.
+    by_class : mapping of class to Moments, or None
+        Mean and covariance of each class.
+    """
+
+    moments: Moments
+    seen: Fingerprint
+    task: Moments | None = None
+    by_class: Mapping[Label, Moments] | None = None
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Sums over both sets of rows."""
+        task, by_class = self.task, self.by_class
+        if task is not None and other.task is not None:
+            task = task.merge(other.task)
+        if by_class is not None and other.by_class is not None:
+            both = dict(by_class)
+            for label, part in other.by_class.items():
+                both[label] = both[label].merge(part) if label in both else part
+            by_class = both
+        return Statistics(
+            self.moments.merge(other.moments), self.seen.merge(other.seen), task, by_class
+        )
+
+
+def class_moments(data: Data) -> dict[Label, Moments]:
+    """Mean and covariance of the rows of each class."""
+    found = {}
+    for code, label in enumerate(data.concept.labels):
+        index = np.flatnonzero(data.concept.values == code)
+        weights = None if data.weights is None else data.weights[index]
+        if index.size:
+            found[label] = data.rows.take(index).moments(Concept.none(index.size), weights)
+    return found
