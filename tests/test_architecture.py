@@ -23,7 +23,7 @@ STREET = [
     ["moments"],
     ["rows"],
     ["inputs"],
-    ["erasure"],
+    ["erasure", "conditional", "shrinkage"],
     ["game"],
     ["erasers"],
     ["certify", "rank_path", "audit", "data"],

@@ -1,8 +1,22 @@
 """Remove a concept from vectors so that no linear predictor can recover it, and prove it."""
 
+from expunge import integrations
 from expunge._version import __version__
 from expunge.certify import certify
-from expunge.erasers import ERASERS, RLACE, RayleighEraser
+from expunge.conditional import ConditionalErasure
+from expunge.erasers import (
+    ERASERS,
+    INLP,
+    LEACE,
+    RLACE,
+    SAL,
+    SPLINCE,
+    MeanProjection,
+    OracleLEACE,
+    PairPCA,
+    QuadraticLEACE,
+    RayleighEraser,
+)
 from expunge.erasure import Erasure
 from expunge.errors import BadArtifact, ExpungeError, InputError, NotConverged, RankTruncated
 from expunge.game.certificate import Certificate
@@ -14,24 +28,34 @@ from expunge.rank_path import RankPath, rank_path
 
 __all__ = [
     "ERASERS",
+    "INLP",
+    "LEACE",
     "LOSSES",
     "RLACE",
+    "SAL",
+    "SPLINCE",
     "BadArtifact",
     "Certificate",
     "ColumnLoss",
+    "ConditionalErasure",
     "DescentAscent",
     "Erasure",
     "ExpungeError",
     "InputError",
     "Loss",
+    "MeanProjection",
     "Moments",
     "NotConverged",
+    "OracleLEACE",
+    "PairPCA",
+    "QuadraticLEACE",
     "RankPath",
     "RankTruncated",
     "RayleighEraser",
     "SubspaceAscent",
     "__version__",
     "certify",
+    "integrations",
     "paper_settings",
     "rank_path",
 ]

@@ -10,10 +10,16 @@ from numpy.typing import NDArray
 
 from expunge.linalg import Array
 
-__all__ = ["Concept", "Kind", "Label"]
+__all__ = ["Concept", "Indicator", "Kind", "Label"]
 
 Kind = Literal["classes", "labels", "continuous"]
 Label = str | int | float | bool
+
+
+class Indicator(str):
+    """Name of a 0/1 column of one class among several concepts; where it is absent it is zero."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, eq=False)

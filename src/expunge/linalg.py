@@ -17,6 +17,7 @@ __all__ = [
     "column_space",
     "complete_basis",
     "fix_signs",
+    "inverse_root",
     "least_variance_directions",
     "range_basis",
     "whitening_pair",
@@ -112,3 +113,11 @@ def whitening_pair(covariance: Array, rcond: float) -> tuple[Array, Array]:
     usual = float(eigenvalues[real].mean()) if real.any() else 1.0
     root = np.sqrt(np.where(real, eigenvalues, usual))
     return (V / root) @ V.T, (V * root) @ V.T
+
+
+def inverse_root(S: Array) -> Array:
+    """S^(-1/2) of a symmetric positive semi-definite matrix, on its range."""
+    eigenvalues, V = scipy.linalg.eigh(S, check_finite=False)
+    kept = eigenvalues > 1e-12 * max(eigenvalues[-1], 0.0)
+    V = V[:, kept]
+    return np.asarray((V / np.sqrt(eigenvalues[kept])) @ V.T)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from expunge.concept import Concept, Kind, Label
+from expunge.concept import Concept, Indicator, Kind, Label
 from expunge.errors import InputError
 from expunge.linalg import Array
 from expunge.parallel import BLOCK, blocks, map_spans, spans
@@ -212,7 +212,8 @@ class Moments:
 def _union(a: Moments, b: Moments) -> tuple[Label, ...]:
     if a.labels == b.labels:
         return a.labels
-    if a.kind != "classes":
+    changed = {*a.labels} ^ {*b.labels}
+    if a.kind != "classes" and not all(isinstance(label, Indicator) for label in changed):
         raise InputError(
             "The concept changed its columns between chunks",
             f"{a.labels!r} and then {b.labels!r}",

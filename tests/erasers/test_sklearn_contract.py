@@ -21,15 +21,58 @@ VARIANTS = [
     ex.RLACE(loss="hinge"),
     ex.RayleighEraser(objective="pca"),
     ex.RayleighEraser(objective="cca"),
+    ex.LEACE(shrinkage="oas"),
+    ex.QuadraticLEACE(label_free=True),
+]
+
+CALLS_TRANSFORM_WITHOUT_A_CONCEPT = [
+    "check_n_features_in_after_fitting",
+    "check_estimators_dtypes",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_dtype_object",
+    "check_estimators_nan_inf",
+    "check_estimators_pickle",
+    "check_f_contiguous_array_estimator",
+    "check_transformer_data_not_an_array",
+    "check_transformer_general",
+    "check_transformer_preserve_dtypes",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_dict_unchanged",
+    "check_fit_idempotent",
+    "check_fit2d_predict1d",
 ]
 
 
-@parametrize_with_checks(VARIANTS)
+def needs_concept(estimator):
+    told = isinstance(estimator, ex.OracleLEACE | ex.QuadraticLEACE)
+    return told and not getattr(estimator, "label_free", False)
+
+
+def expected_failures(estimator):
+    if needs_concept(estimator):
+        reason = "the map depends on the concept of the row; transform(X) alone is refused"
+        return dict.fromkeys(CALLS_TRANSFORM_WITHOUT_A_CONCEPT, reason)
+    if isinstance(estimator, ex.INLP) and estimator.rank == "auto":
+        reason = "rows are held out by their place, and a repeated row has several"
+        return {"check_sample_weight_equivalence_on_dense_data": reason}
+    return {}
+
+
+@parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-BINARY = [est for est in VARIANTS if est._needs_concept()]
+BINARY = [
+    est
+    for est in VARIANTS
+    if est._certifies() and not isinstance(est, ex.OracleLEACE | ex.QuadraticLEACE)
+]
+
+
+def cleaned(eraser, X, z):
+    return eraser.transform(X, **({"concept": z} if needs_concept(eraser) else {}))
 
 
 @pytest.fixture
@@ -49,10 +92,10 @@ def test_clone_and_pickle(estimator, words):
     X, z, _ = words
     fitted = clone(estimator).fit(X, z)
     copy = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(copy.transform(X), fitted.transform(X))
+    np.testing.assert_array_equal(cleaned(copy, X, z), cleaned(fitted, X, z))
     assert clone(fitted).get_params().keys() == estimator.get_params().keys()
     with pytest.raises(sklearn.exceptions.NotFittedError):
-        clone(fitted).transform(X)
+        cleaned(clone(fitted), X, z)
 
 
 @pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
@@ -61,15 +104,15 @@ def test_frames_come_back_as_set_output_asks(estimator, words):
     names, index = [f"v{j}" for j in range(6)], np.arange(300) * 2
     frame = pd.DataFrame(X, columns=names, index=index)
     fitted = clone(estimator).fit(frame, z)
-    plain = fitted.transform(frame)
+    plain = cleaned(fitted, frame, z)
     assert isinstance(plain, np.ndarray)
     assert list(fitted.get_feature_names_out()) == names
-    back = fitted.set_output(transform="pandas").transform(frame)
+    back = cleaned(fitted.set_output(transform="pandas"), frame, z)
     assert list(back.columns) == names
     np.testing.assert_array_equal(back.index, index)
     np.testing.assert_array_equal(back.to_numpy(), plain)
     polars = clone(estimator).set_output(transform="polars").fit(pl.DataFrame(frame), z)
-    back = polars.transform(pl.DataFrame(frame))
+    back = cleaned(polars, pl.DataFrame(frame), z)
     assert isinstance(back, pl.DataFrame)
     assert back.columns == names
     np.testing.assert_allclose(back.to_numpy(), plain)
@@ -82,20 +125,36 @@ def test_inside_a_pipeline_with_a_task_beside_the_concept(estimator, words):
         eraser = clone(estimator).set_fit_request(concept=True, sample_weight=True)
         pipe = make_pipeline(eraser, LogisticRegression().set_fit_request(sample_weight=True))
         pipe.fit(X, task, concept=z, sample_weight=np.ones(300))
-    alone = clone(estimator).fit(X, z)
+    keeps_task = isinstance(estimator, ex.SPLINCE)
+    alone = clone(estimator).fit(X, task if keeps_task else z, concept=z)
     np.testing.assert_allclose(pipe[0].erasure_.matrix(), alone.erasure_.matrix(), atol=1e-12)
     assert pipe.score(X, task) > 0.75
 
 
-@pytest.mark.parametrize("name", ex.ERASERS)
-def test_grid_search_over_the_rank(name, words):
+def test_a_told_eraser_inside_a_pipeline(words):
     X, z, task = words
+    with sklearn.config_context(enable_metadata_routing=True):
+        eraser = ex.OracleLEACE().set_fit_request(concept=True).set_transform_request(concept=True)
+        pipe = make_pipeline(eraser, LogisticRegression())
+        pipe.fit(X, task, concept=z)
+        guess = pipe.predict(X, concept=z)
+    assert (guess == task).mean() > 0.75
+
+
+@pytest.mark.parametrize("name", sorted({type(e).__name__ for e in BINARY}))
+@pytest.mark.parametrize(
+    ("parameter", "grid"), [("rank", ["auto", 1, 2, 3]), ("strength", [0.0, 0.5, 1.0])]
+)
+def test_grid_search(name, words, parameter, grid):
+    X, z, task = words
+    if parameter not in ex.ERASERS[name]().get_params():
+        pytest.skip(f"{name} has no {parameter}")
     pipe = Pipeline([("erase", ex.ERASERS[name]()), ("probe", LogisticRegression())])
     with sklearn.config_context(enable_metadata_routing=True):
         pipe.set_params(erase=ex.ERASERS[name]().set_fit_request(concept=True))
-        search = GridSearchCV(pipe, {"erase__rank": ["auto", 1, 2, 3]}, cv=3, error_score="raise")
+        search = GridSearchCV(pipe, {f"erase__{parameter}": grid}, cv=3, error_score="raise")
         search.fit(X, task, concept=z)
-    assert search.best_params_["erase__rank"] in ("auto", 1, 2, 3)
+    assert search.best_params_[f"erase__{parameter}"] in grid
     assert search.best_score_ > 0.75
 
 
@@ -110,10 +169,11 @@ def test_a_failed_fit_changes_nothing(name, words):
         with pytest.raises(ex.InputError):
             eraser.fit(*arguments)
         assert pickle.dumps(eraser) == before
+    if hasattr(eraser, "partial_fit"):
+        with pytest.raises(ex.InputError, match="X has 5 features, but"):
+            eraser.partial_fit(X[:, :5], z)
     with pytest.raises(ex.InputError, match="X has 5 features, but"):
-        eraser.partial_fit(X[:, :5], z)
-    with pytest.raises(ex.InputError, match="X has 5 features, but"):
-        eraser.transform(X[:, :5])
+        cleaned(eraser, X[:, :5], z)
     assert pickle.dumps(eraser) == before
 
 

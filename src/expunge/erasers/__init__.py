@@ -1,7 +1,23 @@
-"""Erasers: scikit-learn transformers, one file per method, listed in `ERASERS`."""
+"""The erasers: scikit-learn transformers, one interface, no mathematics of their own."""
 
-from expunge.erasers.base import ERASERS, BaseEraser
+from expunge.erasers.base import ERASERS
+from expunge.erasers.inlp import INLP
+from expunge.erasers.leace import LEACE, SAL, SPLINCE, MeanProjection
+from expunge.erasers.oracle import OracleLEACE, QuadraticLEACE
+from expunge.erasers.pair_pca import PairPCA
 from expunge.erasers.rayleigh import RayleighEraser
 from expunge.erasers.rlace import RLACE
 
-__all__ = ["ERASERS", "RLACE", "BaseEraser", "RayleighEraser"]
+__all__ = [
+    "ERASERS",
+    "INLP",
+    "LEACE",
+    "RLACE",
+    "SAL",
+    "SPLINCE",
+    "MeanProjection",
+    "OracleLEACE",
+    "PairPCA",
+    "QuadraticLEACE",
+    "RayleighEraser",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from expunge._version import __version__
 from expunge.concept import Concept, Kind
+from expunge.conditional import ConditionalErasure
 from expunge.erasers.statistics import Data, Statistics, class_moments
 from expunge.erasure import Erasure
 from expunge.errors import InputError
@@ -35,6 +36,8 @@ Guarantee = Literal[
     "task_covariance_kept",
     "equal_class_covariances",
 ]
+
+Map = Erasure | ConditionalErasure
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -60,6 +63,9 @@ class Solution:
     history : tuple of Step
     spectrum : array of shape (d,) or None
         Eigenvalues before rounding, where a solver relaxed the problem.
+    shift : array of shape (d, m) or None
+        For a map that is told the concept; see `ConditionalErasure`. Then left and right are empty.
+    maps : array of shape (m, d, d) or None
     """
 
     left: Array
@@ -69,6 +75,8 @@ class Solution:
     value: float
     history: tuple[Step, ...]
     spectrum: Array | None = None
+    shift: Array | None = None
+    maps: Array | None = None
 
 
 def _streams(eraser: BaseEraser) -> bool:
@@ -208,7 +216,13 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     @property
     def erasure_(self) -> Erasure:
         """The fitted `Erasure`."""
-        return self._settled()[0]
+        found = self._settled()[0]
+        if isinstance(found, ConditionalErasure):
+            raise AttributeError(
+                f"{type(self).__name__} needs the concept of every row, so it has no erasure_; "
+                "use conditional_erasure_, or transform(X, concept=z)"
+            )
+        return found
 
     @property
     def certificate_(self) -> Certificate | None:
@@ -233,7 +247,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     @property
     def rank_(self) -> int:
         """Number of directions erased."""
-        return self.erasure_.rank
+        return self._settled()[0].rank
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # scikit-learn's name
         plain: str = super().__repr__(N_CHAR_MAX)
@@ -299,7 +313,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 "Pass the columns it was fitted on",
             )
 
-    def _settled(self) -> tuple[Erasure, Certificate | None, Solution]:
+    def _settled(self) -> tuple[Map, Certificate | None, Solution]:
         check_is_fitted(self)
         if "_result" not in vars(self):
             self._result = self._settle(self._seen, None)
@@ -307,24 +321,40 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _settle(
         self, seen: Statistics, data: Data | None
-    ) -> tuple[Erasure, Certificate | None, Solution]:
+    ) -> tuple[Map, Certificate | None, Solution]:
         """Solve and certify; nothing is stored."""
         if self._certifies():
             _check_varies(seen.moments)
         solution = self._solve(seen, data)
-        kept = slice(None) if self.strength > 0 else slice(0)  # nothing is read at strength 0
-        erasure = Erasure(
-            self.strength * solution.left[:, kept],
-            solution.right[kept],
-            solution.center,
-            meta=self._meta(seen, solution),
-        )
+        erasure = self._map(seen, solution)
         return erasure, self._certify(erasure, seen.moments, data), solution
 
-    def _certify(self, erasure: Erasure, moments: Moments, data: Data | None) -> Certificate | None:
+    def _map(self, seen: Statistics, solution: Solution) -> Map:
+        """The map of a solution, at the strength asked for."""
+        meta, s, moments = self._meta(seen, solution), self.strength, seen.moments
+        if solution.shift is None:
+            kept = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
+            left, right = s * solution.left[:, kept], solution.right[kept]
+            return Erasure(left, right, solution.center, meta=meta)
+        return ConditionalErasure(
+            solution.shift,
+            moments.mean_z,
+            moments.mean_x,
+            moments.labels,
+            moments.kind,
+            maps=solution.maps,
+            strength=s,
+            meta=meta,
+        )
+
+    def _certify(self, erasure: Map, moments: Moments, data: Data | None) -> Certificate | None:
         if not self._certifies():
             return None
         terms, loss = self._certificate_terms(), self._loss(moments)
+        if isinstance(erasure, ConditionalErasure):
+            identity = Erasure(np.zeros((moments.n_features, 0)), np.zeros((0, moments.n_features)))
+            moved = replace(moments, xz=erasure.cross_covariance_left(moments.xz, moments.zz))
+            return certify_moments(moved, identity, loss, **terms)
         if data is None:
             return certify_moments(moments, erasure, loss, **terms)
         return certify(

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
-from expunge.game.losses import Loss, Squared, loss_for
+from expunge.game.least_squares import cross_moment, second_moment
+from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, as_matrix, check_choice, check_rank
 from expunge.linalg import (
     Array,
     column_space,
     fix_signs,
+    inverse_root,
     least_variance_directions,
     whitening_pair,
 )
@@ -134,7 +136,7 @@ class RayleighEraser(BaseEraser):
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments = seen.moments
         center = moments.mean_x if self.center else None
-        Sxx = _second_moment(moments, self.center)
+        Sxx = second_moment(moments, self.center)
         if isinstance(self.objective, str) and self.objective in ("pls", "cca"):
             left, right, value = self._by_covariance(moments, Sxx)
         else:
@@ -145,11 +147,11 @@ class RayleighEraser(BaseEraser):
 
     def _by_covariance(self, moments: Moments, Sxx: Array) -> tuple[Array, Array, float]:
         """Factors and value for the objectives that are a product of covariances."""
-        C, Szz = _cross_moment(moments, self.center)
+        C, Szz = cross_moment(moments, self.center)
         d, whiten = moments.n_features, self.objective == "cca"
         if whiten:
             W, root = whitening_pair(Sxx, rcond=moments.n_features * moments.eps)
-            C = W @ C @ _inverse_root(Szz)
+            C = W @ C @ inverse_root(Szz)
             scale = float(np.sqrt(np.linalg.matrix_rank(Szz, hermitian=True)))
         else:
             W = root = np.eye(d)
@@ -164,29 +166,6 @@ class RayleighEraser(BaseEraser):
             basis = np.hstack([basis, least_variance_directions(basis, Sxx, rank - own)])
         value = -(float(s[rank]) ** 2) if rank < own else 0.0
         return root @ basis, basis.T @ W, value
-
-
-def _second_moment(moments: Moments, center: bool) -> Array:
-    """Σxx, or the raw second moment of x."""
-    return moments.cov_xx if center else moments.cov_xx + np.outer(moments.mean_x, moments.mean_x)
-
-
-def _cross_moment(moments: Moments, center: bool) -> tuple[Array, Array]:
-    """Σxz and Σzz in the encoding of the squared loss (one 0/1 column for two classes)."""
-    C, Szz = moments.cov_xz, moments.cov_zz
-    if not center:
-        C = C + np.outer(moments.mean_x, moments.mean_z)
-        Szz = Szz + np.outer(moments.mean_z, moments.mean_z)
-    E = Squared().encode(np.eye(len(moments.labels)), moments.kind)
-    return C @ E, E.T @ Szz @ E
-
-
-def _inverse_root(S: Array) -> Array:
-    """S^(-1/2) on the range of S."""
-    eigenvalues, V = scipy.linalg.eigh(S, check_finite=False)
-    kept = eigenvalues > 1e-12 * max(eigenvalues[-1], 0.0)
-    V = V[:, kept]
-    return np.asarray((V / np.sqrt(eigenvalues[kept])) @ V.T)
 
 
 def _smallest(A: Array, rank: int) -> tuple[Array, float]:

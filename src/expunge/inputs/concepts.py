@@ -10,12 +10,13 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from expunge.concept import Concept, Label
+from expunge.concept import Concept, Kind, Label
 from expunge.errors import InputError
 from expunge.inputs.matrices import check_finite, refuse_lazy, without_mask
 from expunge.inputs.parameters import check_choice
+from expunge.inputs.several import join_concepts, match_labels, split_concepts
 
-__all__ = ["ConceptType", "check_concept"]
+__all__ = ["ConceptType", "check_concept", "check_known"]
 
 ConceptType = Literal["auto", "classes", "labels", "continuous"]
 
@@ -41,7 +42,8 @@ def check_concept(
 
     Parameters
     ----------
-    y : array, series, frame or list of shape (n,) or (n, m)
+    y : array, series, frame or list of shape (n,) or (n, m); a dict or list of such
+        Several concepts become one with the columns of all.
     n_samples : int
         Rows it has to match.
     concept_type : {"auto", "classes", "labels", "continuous"}
@@ -69,6 +71,20 @@ def check_concept(
             "Pass the labels of the concept as y, or as concept=",
         )
     check_choice(concept_type, ("auto", "classes", "labels", "continuous"), "concept_type")
+    if parts := split_concepts(y, n_samples):
+        return join_concepts(
+            {
+                part: check_concept(
+                    column,
+                    n_samples,
+                    concept_type=concept_type,
+                    name=f"{name}[{part!r}]",
+                    owner=owner,
+                    whole=whole,
+                )
+                for part, column in parts.items()
+            }
+        )
     values = _as_labels(y, name)
     if values.shape[0] != n_samples:
         raise InputError(
@@ -82,6 +98,33 @@ def check_concept(
     if kind == "classes":
         return _classes(values, name, whole)
     return _columns(values, kind, _column_names(y), name, whole)
+
+
+def check_known(y: Any, n_samples: int, *, kind: Kind, labels: tuple[Label, ...]) -> Concept:
+    """The concept of new rows, over the labels of a fit.
+
+    Parameters
+    ----------
+    y : as in `check_concept`
+    n_samples : int
+    kind : {"classes", "labels", "continuous"}
+    labels : tuple
+        Known from the fit.
+
+    Returns
+    -------
+    Concept
+    """
+    several = split_concepts(y, n_samples) is not None
+    concept = check_concept(
+        y,
+        n_samples,
+        concept_type="auto" if several else kind,
+        name="concept",
+        owner="Erasure that knows the concept",
+        whole=False,
+    )
+    return match_labels(concept, kind, labels)
 
 
 def _as_labels(y: Any, name: str) -> NDArray[Any]:

@@ -1,0 +1,214 @@
+"""A map that is told the concept of each row: what oracle and quadratic erasure apply."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge import artifact
+from expunge.concept import Kind, Label
+from expunge.errors import InputError
+from expunge.inputs import check_known, check_rows
+from expunge.linalg import Array
+from expunge.parallel import BLOCK, blocks, map_spans
+
+__all__ = ["ConditionalErasure"]
+
+
+class ConditionalErasure:
+    """The map ``x -> c + A_z (x - B(z - mean z) - c)``, with one matrix A for each class or none.
+
+    At a strength s below 1 the result is the mixture ``(1 - s) x + s`` times that.
+
+    Parameters
+    ----------
+    shift : array of shape (d, m)
+        B, how the mean of x moves with the concept.
+    mean_z : array of shape (m,)
+    center : array of shape (d,)
+        c, the mean of the fitted rows.
+    labels : sequence
+        The classes or column names of the concept, in the order of the columns.
+    kind : {"classes", "labels", "continuous"}
+    maps : array of shape (m, d, d), optional
+        A for each class; the identity by default.
+    strength : float
+    meta : mapping, optional
+        What made it; JSON values only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> X, z = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0], [5.0, 0.0]]), ["a", "a", "b", "b"]
+    >>> e = ex.OracleLEACE().fit(X, z).conditional_erasure_
+    >>> e.transform(X, concept=z)
+    array([[2., 1.],
+           [3., 0.],
+           [2., 1.],
+           [3., 0.]])
+    """
+
+    needs_concept = True
+
+    def __init__(
+        self,
+        shift: Any,
+        mean_z: Any,
+        center: Any,
+        labels: Any,
+        kind: Kind,
+        *,
+        maps: Any = None,
+        strength: float = 1.0,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.shift: Array = np.array(shift, dtype=np.float64)
+        self.mean_z: Array = np.array(mean_z, dtype=np.float64)
+        self.center: Array = np.array(center, dtype=np.float64)
+        self.maps: Array | None = None if maps is None else np.array(maps, dtype=np.float64)
+        self.labels: tuple[Label, ...] = tuple(labels)
+        self.kind: Kind = kind
+        self.strength = float(strength)
+        self._meta = json.loads(json.dumps(dict(meta or {})))
+        m, d = len(self.labels), self.center.size
+        shapes_fit = self.shift.shape == (d, m) and self.mean_z.shape == (m,)
+        if not shapes_fit or (self.maps is not None and self.maps.shape != (m, d, d)):
+            raise InputError(
+                f"The parts do not fit {m} labels and {d} features",
+                f"shift {self.shift.shape}, mean_z {self.mean_z.shape}",
+                "See the parameters of ConditionalErasure",
+            )
+
+    @property
+    def n_features(self) -> int:
+        """Width of the rows it applies to."""
+        return int(self.center.size)
+
+    @property
+    def rank(self) -> int:
+        """Directions in which rows are moved by their concept: the rank of the shift."""
+        return int(np.linalg.matrix_rank(self.shift)) if self.shift.size else 0
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What made it (a copy)."""
+        return copy.deepcopy(self._meta)
+
+    def transform(self, X: Any, concept: Any = None) -> NDArray[Any]:
+        """Erased rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+        concept : array of shape (n,) or (n, m)
+            The concept of each of these rows, with no class that was not fitted.
+
+        Returns
+        -------
+        array of shape (n, d)
+            Floating types are kept; integers and booleans give float64.
+        """
+        rows = check_rows(X, least=1)
+        if rows.n_features != self.n_features:
+            raise InputError(
+                f"X has {rows.n_features} features, but this erasure is expecting "
+                f"{self.n_features} features as input",
+                f"{rows.n_features} columns",
+                "Pass rows of the width it was fitted on",
+            )
+        known = check_known(concept, rows.n_samples, kind=self.kind, labels=self.labels)
+        values = np.asarray(rows.X)
+        out = np.empty(values.shape, values.dtype if values.dtype.kind == "f" else np.float64)
+
+        identity = np.eye(self.n_features if self.maps is not None else 0)
+
+        def apply(start: int, stop: int) -> None:
+            for lo, hi in blocks(start, stop, BLOCK):
+                x = values[lo:hi]
+                moved = (known.columns(lo, hi) - self.mean_z) @ self.shift.T
+                if self.maps is not None:
+                    for code in np.unique(known.values[lo:hi]):
+                        own = known.values[lo:hi] == code
+                        rest = x[own] - moved[own] - self.center
+                        moved[own] += rest @ (identity - self.maps[code]).T
+                out[lo:hi] = x - self.strength * moved
+
+        map_spans(apply, rows.n_samples, self.n_features)
+        return out
+
+    def cross_covariance_left(self, xz: Array, zz: Array) -> Array:
+        """What is left of centred cross sums Sxz (d x m), given Szz (m x m)."""
+        full = xz - self.shift @ zz
+        if self.maps is not None:
+            full = np.einsum("kij,jk->ik", self.maps, full)  # Sxz of a class: its mean
+        return np.asarray((1 - self.strength) * xz + self.strength * full)
+
+    def __call__(self, X: Any, concept: Any = None) -> NDArray[Any]:
+        """Erased rows; the same as `transform`."""
+        return self.transform(X, concept)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a safetensors file, atomically.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        tensors = {"shift": self.shift, "mean_z": self.mean_z, "center": self.center}
+        if self.maps is not None:
+            tensors["maps"] = self.maps
+        concept = {"kind": self.kind, "labels": list(self.labels)}
+        header = {
+            "kind": "conditional_erasure",
+            "concept": concept,
+            "strength": self.strength,
+            "meta": self._meta,
+        }
+        artifact.write(path, tensors, header)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ConditionalErasure:
+        """Read from a file; runs no code from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        ConditionalErasure
+
+        Raises
+        ------
+        BadArtifact
+            If the file is damaged, truncated, foreign or of a newer format.
+        """
+        header, tensors = artifact.read(
+            path, kind="conditional_erasure", required=("shift", "mean_z", "center")
+        )
+        try:
+            return cls(
+                tensors["shift"],
+                tensors["mean_z"],
+                tensors["center"],
+                header["concept"]["labels"],
+                header["concept"]["kind"],
+                maps=tensors.get("maps"),
+                strength=header["strength"],
+                meta=header["meta"],
+            )
+        except (InputError, KeyError, TypeError) as error:
+            raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
+
+    def __repr__(self) -> str:
+        method = self._meta.get("method", "ConditionalErasure")
+        return (
+            f"ConditionalErasure({self.n_features} features, {len(self.labels)} labels, {method})"
+        )

@@ -1,0 +1,264 @@
+"""INLP: iterative nullspace projection, with any loss or any linear classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from expunge.concept import Concept
+from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
+from expunge.erasure import Erasure
+from expunge.errors import InputError
+from expunge.game.closed_form import Rank
+from expunge.game.inlp import Finder, Found, glm_finder, least_squares_finder, nullspace
+from expunge.game.losses import Loss, loss_for
+from expunge.game.predictor import Problem
+from expunge.inputs import ConceptType, check_number, check_rank, check_rng
+from expunge.linalg import Array
+from expunge.moments import Moments
+
+__all__ = ["INLP"]
+
+ONE_SIDED = 1.645  # standard errors above chance that a probe needs to be believed, at 5 %
+
+
+@register
+class INLP(BaseEraser):
+    """Fit a linear predictor, remove its direction, and again: iterative nullspace projection.
+
+    A baseline: each round removes the direction that is best for the predictor, not the one whose
+    loss hurts it most. With the squared loss and one round that is (XᵀX)⁻¹Xᵀy, while the optimal
+    direction is Xᵀy; so the concept survives, and many rounds are needed.
+
+    Parameters
+    ----------
+    rank : int or "auto"
+        Exactly this many orthonormal directions; a round of c classes gives up to c - 1 of them.
+        "auto" goes on until a probe on held-out rows is at chance, then does as many rounds on all
+        rows.
+    loss : {"auto", "cross_entropy", "squared", "hinge", "squared_hinge"} or Loss
+        "auto" is cross-entropy for classes and labels, squared for numbers. The squared loss needs
+        only moments; with a given rank it streams.
+    classifier : scikit-learn estimator, optional
+        What finds the directions instead of `loss`: anything with `coef_` after `fit`. It sees a
+        copy of the erased rows.
+    fit_intercept : bool
+        Whether the predictor has an intercept. Of a classifier, set its own.
+    alpha : float
+        Ridge of the predictor, relative to the mean variance of a column; 0 is allowed for the
+        squared loss.
+    validation_fraction : float
+        Share of the rows held out by ``rank="auto"``.
+    concept_type : {"auto", "classes", "labels", "continuous"}
+    tol : float
+        Gap, relative to the bound, up to which the certificate says "erased".
+    random_state : int, Generator or None
+        Fixes the held-out rows.
+    verbose : bool
+        Whether to show a progress bar.
+    strength : float
+        From 0, the identity, to 1, full removal of the directions.
+
+    Attributes
+    ----------
+    erasure_ : Erasure
+    certificate_ : Certificate
+    rank_ : int
+    history_ : tuple of Step
+        Directions removed so far and the loss of the predictor just before.
+
+    References
+    ----------
+    Ravfogel, Elazar, Gonen, Twiton, Goldberg (2020), Null It Out, ACL.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 400)
+    >>> X = rng.normal(size=(400, 5)) * [1, 3, 1, 1, 1] + np.outer(y, [2, 3, 0, 0, 0])
+    >>> eraser = ex.INLP(1).fit(X, y)
+    >>> eraser.certificate_.erased
+    False
+    >>> ex.INLP(3).fit(X, y).erasure_.basis.shape
+    (3, 5)
+    """
+
+    guarantees = frozenset({"mean_preserved", "orthogonal"})
+
+    def __init__(
+        self,
+        rank: Rank = "auto",
+        *,
+        loss: str | Loss = "auto",
+        classifier: Any = None,
+        fit_intercept: bool = True,
+        alpha: float = 1e-4,
+        validation_fraction: float = 0.2,
+        concept_type: ConceptType = "auto",
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: bool = False,
+        strength: float = 1.0,
+    ) -> None:
+        self.rank = rank
+        self.loss = loss
+        self.classifier = classifier
+        self.fit_intercept = fit_intercept
+        self.alpha = alpha
+        self.validation_fraction = validation_fraction
+        self.concept_type = concept_type
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.strength = strength
+
+    def _check_parameters(self, n_features: int) -> None:
+        check_rank(self.rank, n_features)
+        check_number(self.alpha, "alpha", strict=self.loss != "squared")
+        check_number(self.tol, "tol", most=float("inf"))
+        check_number(self.validation_fraction, "validation_fraction", strict=True, most=0.9)
+        check_rng(self.random_state)
+
+    def _why_not_streaming(self) -> str:
+        if self.loss == "squared" and self.rank != "auto" and self.classifier is None:
+            return ""
+        return "every round fits a predictor on all rows; loss='squared' with a given rank streams"
+
+    def _needs_second(self) -> bool:
+        return True
+
+    def _certificate_terms(self) -> dict[str, Any]:
+        return {
+            "fit_intercept": self.fit_intercept,
+            "alpha": self.alpha if self.alpha > 0 else 1e-4,
+            "tol": self.tol,
+        }
+
+    def _loss(self, moments: Moments) -> Loss:
+        if self.loss == "auto":
+            return super()._loss(moments)
+        return loss_for(self.loss, moments.kind, len(moments.labels))
+
+    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
+        moments, rank = seen.moments, self.rank
+        if rank == "auto":
+            assert data is not None
+            rank = self._rounds_needed(data, moments)
+        basis, history = nullspace(
+            self._finder(moments, data),
+            lambda: moments.cov_xx,
+            moments.n_features,
+            rank,
+            verbose=self.verbose,
+        )
+        center = moments.mean_x if self.fit_intercept else None
+        value = history[-1].value if history else float("nan")
+        return Solution(basis, basis.T, center, "inlp", value, history)
+
+    def _finder(self, moments: Moments, data: Data | None) -> Finder:
+        if data is not None and self.classifier is not None:
+            return self._classifier_finder(data, moments, np.ones(data.rows.n_samples, bool))
+        if self._loss(moments).name == "squared":
+            return least_squares_finder(moments, alpha=self.alpha, center=self.fit_intercept)
+        assert data is not None
+        return glm_finder(self._problem(data, moments, data.weights))
+
+    def _problem(self, data: Data, moments: Moments, weights: Array | None) -> Problem:
+        return Problem(
+            data.rows,
+            data.concept,
+            self._loss(moments).smoothed,
+            moments,
+            weights=weights,
+            alpha=self.alpha if self.alpha > 0 else 1e-12,
+            fit_intercept=self.fit_intercept,
+        )
+
+    def _rounds_needed(self, data: Data, moments: Moments) -> int:
+        """Directions until the predictor of the training rows is at chance on the held-out ones."""
+        n = data.rows.n_samples
+        held = check_rng(self.random_state).random(n) < self.validation_fraction
+        if not held.any() or held.all():
+            held[:] = np.arange(n) % 5 == 0
+        if self.classifier is not None:
+            find = self._classifier_finder(data, moments, ~held)
+        else:
+            weights = np.ones(n) if data.weights is None else data.weights
+            train = data.rows.moments(data.concept, weights * ~held)
+            problem = self._problem(data, train, weights * ~held)
+            find = glm_finder(problem, self._judge(problem, data, weights * held))
+        basis, _ = nullspace(
+            find, lambda: moments.cov_xx, moments.n_features, None, verbose=self.verbose
+        )
+        return max(int(basis.shape[1]), 1)
+
+    def _judge(self, problem: Problem, data: Data, weights: Array) -> Any:
+        """Whether coefficients are at chance on the rows that `weights` holds out."""
+
+        def score(coef: Array, intercept: Array) -> Any:
+            return data.rows.glm_pass(
+                problem.loss, coef, intercept, data.concept, weights, center=problem.center
+            )
+
+        null = score(np.zeros_like(problem.null.gradient), problem.null.intercept)
+        count = float(weights.sum()) ** 2 / float(weights @ weights)
+
+        def at_chance(coef: Array, intercept: Array) -> bool:
+            got = score(coef, intercept)
+            if data.concept.kind == "continuous":
+                return bool(got.value >= null.value)
+            return _by_luck(got.accuracy, null.accuracy, count)
+
+        return at_chance
+
+    def _classifier_finder(self, data: Data, moments: Moments, train: NDArray[np.bool_]) -> Finder:
+        """Rounds of a scikit-learn estimator on a copy of the erased rows."""
+        y = _as_given(data.concept)
+        center = moments.mean_x if self.fit_intercept else None
+
+        def find(basis: Array) -> Found:
+            X = np.asarray(data.rows.transform(Erasure(basis, basis.T, center)), dtype=np.float64)
+            model = clone(self.classifier)
+            extra = {} if data.weights is None else {"sample_weight": data.weights[train]}
+            model.fit(X[train], y[train], **extra)
+            if not hasattr(model, "coef_"):
+                raise InputError(
+                    "classifier has no coef_ after fit: it is not a linear predictor",
+                    repr(model),
+                    "Pass e.g. LinearSVC(), LogisticRegression() or Ridge()",
+                )
+            coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64)).T
+            score = float(model.score(X, y, sample_weight=data.weights))
+            if train.all():
+                return Found(coef, score)
+            held = None if data.weights is None else data.weights[~train]
+            chance, count = _chance(data.concept.take(~train)), float((~train).sum())
+            reached = float(model.score(X[~train], y[~train], sample_weight=held))
+            return Found(coef, score, _by_luck(reached, chance, count))
+
+        return find
+
+
+def _by_luck(accuracy: float, chance: float, count: float) -> bool:
+    """Whether an accuracy over `count` rows is not significantly above chance."""
+    error = np.sqrt(max(chance * (1 - chance), 0.0) / count)
+    return bool(accuracy <= chance + ONE_SIDED * error)
+
+
+def _chance(concept: Concept) -> float:
+    """Share of the largest class; 0, the R² of the mean, for numbers."""
+    if concept.kind == "classes":
+        return float(np.bincount(concept.values).max() / concept.n_samples)
+    return 0.0
+
+
+def _as_given(concept: Concept) -> NDArray[Any]:
+    """The concept as scikit-learn takes it."""
+    if concept.kind == "classes":
+        return np.asarray(np.asarray(concept.labels)[concept.values])
+    return np.asarray(concept.values[:, 0] if concept.width == 1 else concept.values)

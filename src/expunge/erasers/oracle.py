@@ -1,0 +1,253 @@
+"""Erasers that are told the concept of each row, at transform time too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from expunge.conditional import ConditionalErasure
+from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
+from expunge.errors import InputError
+from expunge.game.barycenter import barycenter, different_directions, maps_to
+from expunge.game.closed_form import Rank
+from expunge.game.result import Step
+from expunge.inputs import ConceptType, check_rank
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.shrinkage import check_shrinkage, shrink
+
+__all__ = ["OracleLEACE", "QuadraticLEACE"]
+
+FLOOR = 1e-12  # least variance of a direction, relative to the mean: no covariance is singular
+
+
+class _Conditional(BaseEraser):
+    """An eraser whose map depends on the concept of the row."""
+
+    @property
+    def conditional_erasure_(self) -> ConditionalErasure:
+        """The fitted `ConditionalErasure`."""
+        found = self._settled()[0]
+        if not isinstance(found, ConditionalErasure):
+            raise AttributeError("this erasure needs no concept: use erasure_")
+        return found
+
+    def transform(self, X: Any, concept: Any = None) -> NDArray[Any]:
+        """Erased rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+        concept : array of shape (n,) or (n, m)
+            The concept of these rows.
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        check_is_fitted(self)
+        found = self._settled()[0]
+        if not isinstance(found, ConditionalErasure):
+            return super().transform(X)
+        _check_feature_names(self, X, reset=False)
+        if concept is None:
+            raise InputError(
+                f"{type(self).__name__} needs the concept at transform time",
+                "no concept",
+                "Call transform(X, concept=z), or take LEACE, which does not need it",
+            )
+        return found.transform(X, concept)
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None
+    ) -> NDArray[Any]:
+        """Fit, and erase the same rows.
+
+        Parameters
+        ----------
+        X, y, concept, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        self.fit(X, y, concept=concept, sample_weight=sample_weight)
+        return self.transform(X, concept=y if concept is None else concept)
+
+
+def _told(moments: Moments, maps: Array | None = None) -> Solution:
+    """A map told the concept: shift Σxz Σzz⁺, then a matrix for each class."""
+    shift = moments.xz @ np.linalg.pinv(moments.zz, rcond=1e-12, hermitian=True)
+    d = moments.n_features
+    return Solution(
+        np.zeros((d, 0)),
+        np.zeros((0, d)),
+        moments.mean_x,
+        "closed_form",
+        0.0,
+        (Step(1, 0.0),),
+        shift=np.asarray(shift),
+        maps=maps,
+    )
+
+
+@register
+class OracleLEACE(_Conditional):
+    """The least change that erases a concept known for every row: x -> x - ΣxzΣzz⁺(z - mean z).
+
+    Removes from x what least squares predicts of it from z; for classes, every class mean moves to
+    the common mean. It changes less than LEACE, but only where z is known at transform time, and
+    a row with a wrong z gives z away.
+
+    Parameters
+    ----------
+    concept_type : {"auto", "classes", "labels", "continuous"}
+    strength : float
+        From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed.
+
+    Attributes
+    ----------
+    conditional_erasure_ : ConditionalErasure
+    certificate_ : Certificate
+    rank_ : int
+        Directions in which the concept moves the rows.
+
+    References
+    ----------
+    Belrose et al. (2023), LEACE, Sec. on oracle concept labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> X, z = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0], [5.0, 0.0]]), [0, 0, 1, 1]
+    >>> ex.OracleLEACE().fit(X, z).transform(X, concept=z)
+    array([[2., 1.],
+           [3., 0.],
+           [2., 1.],
+           [3., 0.]])
+    """
+
+    guarantees = frozenset(
+        {"equal_means", "zero_cross_covariance", "mean_preserved", "least_squares_optimal"}
+    )
+
+    def __init__(self, *, concept_type: ConceptType = "auto", strength: float = 1.0) -> None:
+        self.concept_type = concept_type
+        self.strength = strength
+
+    def _needs_second(self) -> bool:
+        return False
+
+    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
+        return _told(seen.moments)
+
+
+@register
+class QuadraticLEACE(_Conditional):
+    """Make the means *and* covariances of the classes equal, against quadratic predictors too.
+
+    Each class is moved to the common mean and mapped to the Gaussian barycentre of all classes, the
+    least change in the mean square if classes are Gaussian. Needs the class of each row at
+    transform time; ``label_free=True`` instead gives one oblique projection without it, which
+    removes the directions in which means and covariances differ most, and is approximate.
+
+    Limits: it holds one d x d matrix per class. A class with d rows or fewer has a singular
+    covariance, which is shrunk first, and then only the shrunk ones become equal. Moments above the
+    second are left as they are, so other predictors (trees, neighbours) may still find the concept.
+
+    Parameters
+    ----------
+    rank : int or "auto"
+        For ``label_free=True``: directions to remove; "auto" takes those in which the classes
+        differ by more than sampling noise.
+    label_free : bool
+    shrinkage : {"auto", "none", "ledoit_wolf", "oas"} or float
+        Of the class covariances; "auto" is "oas" for classes of d rows or fewer, else "none".
+    concept_type : {"auto", "classes"}
+    strength : float
+        From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed.
+
+    Attributes
+    ----------
+    conditional_erasure_ : ConditionalErasure
+        Or `erasure_`, an Erasure, with ``label_free=True``.
+    certificate_ : Certificate
+        Of linear predictors.
+
+    References
+    ----------
+    Agueh, Carlier (2011), Barycenters in the Wasserstein space; Álvarez-Esteban et al. (2016), the
+    fixed point. Quadratic erasure: Belrose et al., appendix and software of LEACE.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.integers(0, 2, 500)
+    >>> X = rng.normal(size=(500, 2)) * np.where(z == 1, 3.0, 1.0)[:, None]
+    >>> clean = ex.QuadraticLEACE().fit(X, z).transform(X, concept=z)
+    >>> bool(np.allclose(np.cov(clean[z == 0].T, ddof=0), np.cov(clean[z == 1].T, ddof=0)))
+    True
+    """
+
+    guarantees = frozenset(
+        {"equal_means", "zero_cross_covariance", "mean_preserved", "equal_class_covariances"}
+    )
+    kinds = frozenset({"classes"})
+
+    def __init__(
+        self,
+        rank: Rank = "auto",
+        *,
+        label_free: bool = False,
+        shrinkage: str | float = "auto",
+        concept_type: ConceptType = "auto",
+        strength: float = 1.0,
+    ) -> None:
+        self.rank = rank
+        self.label_free = label_free
+        self.shrinkage = shrinkage
+        self.concept_type = concept_type
+        self.strength = strength
+
+    def _check_parameters(self, n_features: int) -> None:
+        check_rank(self.rank, n_features)
+        if self.shrinkage != "auto":
+            check_shrinkage(self.shrinkage)
+
+    def _needs_second(self) -> bool:
+        return False
+
+    def _needs_class_moments(self) -> bool:
+        return True
+
+    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
+        moments = seen.moments
+        assert seen.by_class is not None
+        classes = [seen.by_class[label] for label in moments.labels]
+        sizes = np.array([part.weight for part in classes])
+        covariances = np.stack([self._covariance(part) for part in classes])
+        if not self.label_free:
+            target = barycenter(covariances, sizes / sizes.sum())
+            return _told(moments, maps_to(target, covariances))
+        means = np.column_stack([part.mean_x - moments.mean_x for part in classes])
+        within = np.einsum("k,kij->ij", sizes / sizes.sum(), covariances)
+        rank = None if self.rank == "auto" else self.rank
+        left, right = different_directions(within, means, covariances, sizes, rank)
+        return Solution(left, right, moments.mean_x, "closed_form", 0.0, (Step(1, 0.0),))
+
+    def _covariance(self, part: Moments) -> Array:
+        """Covariance of a class, never singular."""
+        S = part.cov_xx
+        rule = self.shrinkage
+        if rule == "auto":
+            rule = "oas" if part.n <= part.n_features else "none"
+        S = shrink(S, part.weight, rule)
+        least = FLOOR * (float(np.trace(S)) / len(S) or 1.0)
+        return np.asarray(S + least * np.eye(len(S)))

@@ -1,0 +1,157 @@
+"""Iterative nullspace projection (Ravfogel et al. 2020): fit a predictor, remove it, go on.
+
+    Q₀ = 0;   Θ_k = argmin f((I - Q_{k-1})x),   Q_k = Q_{k-1} + projector on col(Θ_k).
+
+Θ_k lies in the range of I - Q_{k-1}, so the directions are orthonormal without further work. Each
+is the best for the predictor, not for the eraser: the game is played greedily and from the wrong
+side, so K rounds remove less than the best K directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from expunge.erasure import Erasure
+from expunge.game.least_squares import cross_moment, second_moment
+from expunge.game.predictor import Problem, fit_predictor
+from expunge.game.result import Step
+from expunge.linalg import Array, fix_signs, least_variance_directions
+from expunge.moments import Moments
+from expunge.progress import Progress
+
+__all__ = ["Finder", "Found", "glm_finder", "least_squares_finder", "nullspace"]
+
+GRADIENT = 1e-10  # to which every inner fit goes
+NOTHING = 1e-9  # a change of the score, in units of its own spread, that counts as none
+
+
+@dataclass(frozen=True)
+class Found:
+    """One round: coefficients (d x m), the loss reached, and whether a probe is at chance."""
+
+    coef: Array
+    value: float
+    at_chance: bool = False
+
+
+Finder = Callable[[Array], Found]  # from the basis erased so far (d x r) to the next predictor
+
+
+def nullspace(
+    find: Finder, covariance: Callable[[], Array], d: int, rank: int | None, *, verbose: bool
+) -> tuple[Array, tuple[Step, ...]]:
+    """Directions removed round by round.
+
+    Parameters
+    ----------
+    find : callable
+        Fits a predictor on what an orthonormal basis leaves.
+    covariance : callable
+        Gives Σxx (d x d); asked only when no predictor finds anything before `rank` is reached.
+    d : int
+        Width of the rows.
+    rank : int or None
+        Directions to remove; None goes on until a round says that its probe is at chance.
+    verbose : bool
+
+    Returns
+    -------
+    basis : array of shape (d, K), orthonormal
+    history : tuple of Step
+    """
+    basis, history = np.zeros((d, 0)), []
+    most = d - 1 if rank is None else rank
+    with Progress("INLP", most, verbose) as bar:
+        while basis.shape[1] < most:
+            found = find(basis)
+            if rank is None and found.at_chance:
+                break
+            fresh = _directions(found.coef, basis)[:, : most - basis.shape[1]]
+            if not fresh.shape[1]:
+                if rank is None:
+                    break
+                fresh = least_variance_directions(basis, covariance(), most - basis.shape[1])
+            basis = np.hstack([basis, fresh])
+            history.append(Step(basis.shape[1], found.value))
+            bar.update(basis.shape[1], f"loss {found.value:.4g}")
+    return basis, tuple(history)
+
+
+def _directions(coef: Array, basis: Array) -> Array:
+    """Orthonormal directions of the coefficients, strongest first, orthogonal to the basis."""
+    if not np.abs(coef).max(initial=0.0) > 0:
+        return np.zeros((len(coef), 0))
+    C = coef
+    for _ in range(2):  # twice is enough for orthogonality to rounding
+        C = C - basis @ (basis.T @ C)
+    U, s, _ = np.linalg.svd(C, full_matrices=False)
+    U = U[:, s > 1e-8 * max(float(s[0]), float(np.linalg.norm(coef)))]
+    U = U - basis @ (basis.T @ U)
+    return fix_signs(U / np.linalg.norm(U, axis=0))
+
+
+def least_squares_finder(moments: Moments, *, alpha: float, center: bool) -> Finder:
+    """Rounds of ridge regression from moments alone: Θ = (MΣM + ρ)⁺ MΣxz.
+
+    Parameters
+    ----------
+    moments : Moments
+        With Sxx.
+    alpha : float
+        Ridge relative to the mean variance of a column; may be 0.
+    center : bool
+        Whether the predictor has an intercept.
+
+    Returns
+    -------
+    callable
+    """
+    S = second_moment(moments, center)
+    C, Szz = cross_moment(moments, center)
+    ridge = alpha * moments.mean_variance
+
+    def find(basis: Array) -> Found:
+        M = np.eye(len(S)) - basis @ basis.T
+        G = M @ C
+        if np.linalg.norm(G) <= NOTHING * np.sqrt(np.trace(S) * np.trace(Szz)):
+            return Found(np.zeros_like(G), float(np.trace(Szz)))
+        A = M @ S @ M
+        values, V = np.linalg.eigh(A)
+        kept = values > len(S) * moments.eps * values[-1]
+        V = V[:, kept]
+        coef = V @ ((V.T @ G) / (values[kept] + ridge)[:, None])
+        return Found(coef, float(np.trace(Szz) - np.sum(coef * G)))
+
+    return find
+
+
+def glm_finder(problem: Problem, at_chance: Callable[[Array, Array], bool] | None = None) -> Finder:
+    """Rounds of a generalised linear model, each to a gradient of 1e-10.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its erasure is set round by round; what is known of the Hessian goes along.
+    at_chance : callable, optional
+        From coefficients on the rows as they are and intercept to whether a probe is at chance.
+
+    Returns
+    -------
+    callable
+    """
+    tol = GRADIENT**2 / (2 * problem.alpha * max(problem.null.value, 1e-300))
+    center = problem.moments.mean_x if problem.fit_intercept else None
+
+    def find(basis: Array) -> Found:
+        problem.set_erasure(Erasure(basis, basis.T, center))
+        found = fit_predictor(problem, tol=tol, exact_intercept=False)
+        done = at_chance is not None and at_chance(
+            problem.erase_transposed(found.coef), found.intercept
+        )
+        little = float(np.linalg.norm(found.coef)) * problem.unit <= NOTHING
+        return Found(0 * found.coef if little else found.coef, found.value, done)
+
+    return find

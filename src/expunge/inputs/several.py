@@ -1,0 +1,106 @@
+"""Several concepts at once, and concepts matched to labels that are known already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from expunge.concept import Concept, Indicator, Kind, Label
+from expunge.errors import InputError
+
+__all__ = ["join_concepts", "match_labels", "split_concepts"]
+
+
+def split_concepts(y: Any, n_samples: int) -> dict[str, Any] | None:
+    """Several concepts by name, if `y` is a mapping or a list of columns; else None.
+
+    A list whose entries are columns of n values is several concepts; a list of n rows is one.
+    """
+    if isinstance(y, Mapping):
+        if not y:
+            raise InputError(
+                "There is no concept to erase", "an empty mapping", "Name at least one"
+            )
+        return {str(name): column for name, column in y.items()}
+    if not isinstance(y, list | tuple) or not y or len(y) == n_samples:
+        return None
+    columns = all(
+        hasattr(column, "__len__") and not isinstance(column, str) and len(column) == n_samples
+        for column in y
+    )
+    return {str(place): column for place, column in enumerate(y)} if columns else None
+
+
+def join_concepts(concepts: Mapping[str, Concept]) -> Concept:
+    """One concept whose columns are those of all: erasing it erases each of them.
+
+    Parameters
+    ----------
+    concepts : mapping of name to Concept
+        Over the same rows. Classes become one indicator each.
+
+    Returns
+    -------
+    Concept
+        Of kind "labels", or "continuous" where one of them is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.concept import Concept
+    >>> from expunge.inputs import join_concepts
+    >>> sex = Concept("classes", np.array([0, 1]), ("f", "m"))
+    >>> age = Concept("continuous", np.array([[30.0], [40.0]]), (0,))
+    >>> join_concepts({"sex": sex, "age": age}).labels
+    ('sex=f', 'sex=m', 'age')
+    """
+    if len(concepts) == 1:
+        return next(iter(concepts.values()))
+    labels: list[Label] = []
+    for name, concept in concepts.items():
+        if concept.kind == "classes":
+            labels += [Indicator(f"{name}={label}") for label in concept.labels]
+        else:
+            labels += [name if concept.width == 1 else f"{name}:{c}" for c in concept.labels]
+    numbers = any(concept.kind == "continuous" for concept in concepts.values())
+    Z = np.hstack([concept.columns() for concept in concepts.values()])
+    return Concept("continuous" if numbers else "labels", Z, tuple(labels))
+
+
+def match_labels(concept: Concept, kind: Kind, labels: Sequence[Label]) -> Concept:
+    """The same concept over labels known from a fit, which may be more.
+
+    Parameters
+    ----------
+    concept : Concept
+    kind : {"classes", "labels", "continuous"}
+    labels : sequence
+        In the order wanted.
+
+    Returns
+    -------
+    Concept
+
+    Raises
+    ------
+    InputError
+        On a class or column that was not fitted.
+    """
+    place = {str(label): at for at, label in enumerate(labels)}
+    unknown = [label for label in concept.labels if str(label) not in place]
+    missing = set(place) - {str(label) for label in concept.labels}
+    indicators = all(isinstance(label, Indicator) for label in concept.labels)
+    if concept.kind != kind or unknown or (missing and kind != "classes" and not indicators):
+        raise InputError(
+            "The concept at transform time is not the one that was fitted",
+            f"{concept.kind} {list(concept.labels)!r}, fitted on {kind} {list(labels)!r}",
+            "Pass the same concept, with no new classes",
+        )
+    to = np.array([place[str(label)] for label in concept.labels])
+    if kind == "classes":
+        return Concept(kind, to[concept.values], tuple(labels))
+    Z = np.zeros((concept.n_samples, len(labels)))
+    Z[:, to] = concept.values
+    return Concept(kind, Z, tuple(labels))
