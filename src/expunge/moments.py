@@ -13,6 +13,7 @@ float64 too; Sxx is formed by BLAS in the precision of the input, block by block
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -24,11 +25,12 @@ from scipy.sparse import csr_array
 from expunge.concept import Concept, Indicator, Kind, Label
 from expunge.errors import InputError
 from expunge.linalg import Array
-from expunge.parallel import BLOCK, blocks, map_spans, spans
+from expunge.parallel import BLOCK, blocks, map_spans, one_blas_thread, spans
 
 __all__ = ["Moments"]
 
 MANY_CLASSES = 32  # above this, class sums go through a sparse product
+FEW_PRODUCTS = 1 << 29  # below which threads cost more than they give
 SINGLE = (np.float16, np.float32)  # input types whose products are formed in float32
 SAFE_SINGLE = (1e-15, 1e15)  # spread within which float32 squares neither vanish nor overflow
 
@@ -123,8 +125,10 @@ class Moments:
             X.shape[1],
         )
         if second:
-            for part, (lo, hi) in zip(parts, spans(X.shape[0]), strict=True):
-                part.xx = _centred_products(X[lo:hi], _part(w, lo, hi), part)
+            few = X.shape[0] * X.shape[1] ** 2 <= FEW_PRODUCTS
+            with one_blas_thread() if few else nullcontext():
+                for part, (lo, hi) in zip(parts, spans(X.shape[0]), strict=True):
+                    part.xx = _centred_products(X[lo:hi], _part(w, lo, hi), part)
         return reduce(Moments.merge, parts)
 
     def update(

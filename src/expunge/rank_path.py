@@ -18,6 +18,7 @@ from expunge.game.predictor import Predictor, Problem, fit_predictor
 from expunge.game.subspace_ascent import SubspaceAscent, subspace_ascent
 from expunge.inputs import ConceptType, check_concept, check_rank, check_rows, check_weights
 from expunge.linalg import Array
+from expunge.plotting import new_axes
 from expunge.progress import Progress
 from expunge.rows.base import Rows
 
@@ -104,7 +105,7 @@ class RankPath:
         matplotlib.axes.Axes
         """
         if ax is None:
-            ax = _new_axes()
+            ax = new_axes()
         ranks = [p.rank for p in self.points]
         ax.plot(ranks, [p.accuracy for p in self.points], "o-", label="accuracy, rows of the fit")
         if self.points[0].test_accuracy is not None:
@@ -118,16 +119,6 @@ class RankPath:
         ax.set_ylim(0, 1.03)
         ax.legend(frameon=False)
         return ax
-
-
-def _new_axes() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "plotting needs matplotlib; install it with: pip install 'expunge[reproduce]'"
-        ) from error
-    return Figure(figsize=(6, 4), layout="constrained").subplots()
 
 
 def rank_path(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, is_dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
+from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics, class_moments
 from expunge.erasure import Erasure
 from expunge.errors import InputError
@@ -22,8 +24,8 @@ from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
 from expunge.inputs import check_concept, check_number, check_rows, check_weights
-from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.parallel import one_blas_thread
 
 __all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
 
@@ -37,6 +39,8 @@ Guarantee = Literal[
     "equal_class_covariances",
 ]
 
+SMALL = 256  # width up to which threads cost more than they give in d x d work
+
 Map = Erasure | ConditionalErasure
 
 ERASERS: dict[str, type[BaseEraser]] = {}
@@ -46,37 +50,6 @@ def register(eraser: type[BaseEraser]) -> type[BaseEraser]:
     """Add an eraser to `ERASERS`, where shared tests and the command line find it."""
     ERASERS[eraser.__name__] = eraser
     return eraser
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a method found: the map and how it was found.
-
-    Attributes
-    ----------
-    left, right, center : arrays
-        Factors of the erasure; see `Erasure`.
-    solver : str
-        What was run.
-    value : float
-        The objective reached, in the method's own terms.
-    history : tuple of Step
-    spectrum : array of shape (d,) or None
-        Eigenvalues before rounding, where a solver relaxed the problem.
-    shift : array of shape (d, m) or None
-        For a map that is told the concept; see `ConditionalErasure`. Then left and right are empty.
-    maps : array of shape (m, d, d) or None
-    """
-
-    left: Array
-    right: Array
-    center: Array | None
-    solver: str
-    value: float
-    history: tuple[Step, ...]
-    spectrum: Array | None = None
-    shift: Array | None = None
-    maps: Array | None = None
 
 
 def _streams(eraser: BaseEraser) -> bool:
@@ -324,8 +297,10 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     ) -> tuple[Map, Certificate | None, Solution]:
         """Solve and certify; nothing is stored."""
         if self._certifies():
-            _check_varies(seen.moments)
-        solution = self._solve(seen, data)
+            check_varies(seen.moments)
+        small = seen.moments.n_features <= SMALL
+        with one_blas_thread() if small else nullcontext():
+            solution = self._solve(seen, data)
         erasure = self._map(seen, solution)
         return erasure, self._certify(erasure, seen.moments, data), solution
 
@@ -368,7 +343,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _meta(self, seen: Statistics, solution: Solution) -> dict[str, Any]:
         moments = seen.moments
-        parameters = {key: _jsonable(value) for key, value in self.get_params(deep=False).items()}
+        parameters = {key: jsonable(value) for key, value in self.get_params(deep=False).items()}
         return {
             "method": type(self).__name__,
             "solver": solution.solver,
@@ -380,33 +355,3 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             "fingerprint": seen.seen.to_meta(),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }
-
-
-def _check_varies(moments: Moments) -> None:
-    if moments.kind == "classes" and len(moments.labels) < 2:
-        raise InputError(
-            "The concept has one class only (1 class): there is nothing to erase yet",
-            f"{moments.n} rows of {list(moments.labels)!r}",
-            "Add chunks with other classes by partial_fit first",
-        )
-    if moments.kind != "classes" and not np.trace(moments.zz) > 0:
-        raise InputError(
-            "The concept never varies: there is nothing to erase yet",
-            f"{moments.n} rows with one value",
-            "Add chunks with other values by partial_fit first",
-        )
-
-
-def _jsonable(value: Any) -> Any:
-    """A parameter as a JSON value; what JSON has no word for (infinity too) as text."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.ndarray):
-        return f"array of shape {value.shape}"
-    if is_dataclass(value):  # the settings of a solver
-        return repr(value)
-    return type(value).__name__

@@ -131,7 +131,8 @@ class PairPCA(BaseEraser):
                 f"{seen.moments.n} rows",
                 "Pass y with the same id for the rows of a pair",
             )
-        used = int((values > 1e-10 * values[0]).sum())
+        noise = max(1e-10, seen.moments.n_features * seen.moments.eps)
+        used = int((values > noise * values[0]).sum())
         rank = min(1 if self.rank == "auto" else self.rank, used)
         U = fix_signs(V[:, :rank])
         value = float(values[rank]) if rank < len(values) else 0.0

@@ -19,7 +19,7 @@ __all__ = ["barycenter", "different_directions", "maps_to"]
 
 
 def barycenter(
-    covariances: Array, shares: Array, *, tol: float = 1e-10, max_iter: int = 100
+    covariances: Array, shares: Array, *, tol: float = 1e-6, max_iter: int = 100
 ) -> Array:
     """Covariance of the Gaussian barycentre.
 
