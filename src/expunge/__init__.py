@@ -1,8 +1,10 @@
 """Remove a concept from vectors so that no linear predictor can recover it, and prove it."""
 
-from expunge import integrations
+from expunge import integrations, metrics
 from expunge._version import __version__
+from expunge.audit import Audit, audit
 from expunge.certify import certify
+from expunge.compare import Comparison, compare
 from expunge.conditional import ConditionalErasure
 from expunge.erasers import (
     ERASERS,
@@ -34,9 +36,11 @@ __all__ = [
     "RLACE",
     "SAL",
     "SPLINCE",
+    "Audit",
     "BadArtifact",
     "Certificate",
     "ColumnLoss",
+    "Comparison",
     "ConditionalErasure",
     "DescentAscent",
     "Erasure",
@@ -54,8 +58,11 @@ __all__ = [
     "RayleighEraser",
     "SubspaceAscent",
     "__version__",
+    "audit",
     "certify",
+    "compare",
     "integrations",
+    "metrics",
     "paper_settings",
     "rank_path",
 ]

@@ -1,0 +1,66 @@
+"""Certificates of an audit: on the rows of the fit, and on the test rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from expunge.audit.given import Part
+from expunge.audit.probing import stratified
+from expunge.erasure import Erasure
+from expunge.game.certificate import Certificate, certify, certify_moments
+from expunge.game.losses import loss_for
+from expunge.rows.dense import DenseRows
+
+__all__ = ["Certified", "certified"]
+
+ROWS = 20_000  # where a predictor has to be trained
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A certificate and the rows it holds for.
+
+    Attributes
+    ----------
+    certificate : Certificate
+    n_rows, n_rows_all : int
+        Rows it was computed on, and those there were.
+    """
+
+    certificate: Certificate
+    n_rows: int
+    n_rows_all: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of the certificate, its text and the numbers of rows."""
+        return {
+            **self.certificate.to_dict(),
+            "text": str(self.certificate),
+            "n_rows": self.n_rows,
+            "n_rows_all": self.n_rows_all,
+        }
+
+
+def certified(erasure: Erasure, part: Part, seed: int) -> Certified:
+    """The certificate on all rows where they prove erasure at once, else on a sample of them.
+
+    Parameters
+    ----------
+    erasure : Erasure
+    part : Part
+    seed : int
+
+    Returns
+    -------
+    Certified
+    """
+    rows, concept = DenseRows(part.before), part.concept
+    name = "squared" if concept.kind == "continuous" else "cross_entropy"
+    loss = loss_for(name, concept.kind, concept.width)
+    quick = certify_moments(rows.moments(concept, second=False), erasure, loss)
+    if quick.erased:
+        return Certified(quick, len(part), len(part))
+    sample = stratified(concept, ROWS, seed)
+    found = certify(rows.take(sample), concept.take(sample), erasure, loss)
+    return Certified(found, len(sample), len(part))

@@ -1,0 +1,132 @@
+"""Linear probes: logistic regression at several strengths, a linear support vector machine, LDA.
+
+For numbers, ridge regression at the same strengths. All but the discriminants are the library's own
+predictor, trained until its lower bound proves it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from expunge.audit.measures import Scores
+from expunge.audit.probe import Probe, Training
+from expunge.game.predictor import Problem, fit_predictor
+from expunge.linalg import Array
+from expunge.shrinkage import shrink
+
+__all__ = ["LINEAR_PROBES", "logistic_scores"]
+
+STRENGTHS = (1e-4, 1e-2, 1e-1, 1.0)  # ridges relative to the mean variance of a column
+SVM_RIDGE = 1e-2
+SILENCE = 1e-4  # nats that scores may vary by without saying anything: some 1e-9 bits
+TOL = 1e-6
+MAX_PASSES = 200
+
+
+def logistic_scores(training: Training, X: Array, alpha: float) -> Array:
+    """Log-odds on the rows X of a logistic regression: (n x classes) or (n x labels).
+
+    Parameters
+    ----------
+    training : Training
+    X : array of shape (n, d)
+    alpha : float
+        Ridge, relative to the mean variance of a column.
+
+    Returns
+    -------
+    array of shape (n, width)
+        Up to a constant per row.
+    """
+    return _one_per_class(_trained(training.problem("cross_entropy"), X, alpha), training)
+
+
+def _trained(problem: Problem, X: Array, alpha: float) -> Array:
+    """Scores (n x m) on the rows X of the predictor that solves the problem with this ridge."""
+    problem.alpha = alpha
+    problem.curvature_pairs = []  # of another ridge
+    found = fit_predictor(problem, tol=TOL, max_passes=MAX_PASSES, exact_intercept=False)
+    return _audible((X - problem.moments.mean_x) @ found.coef, found.intercept)
+
+
+def _one_per_class(S: Array, training: Training) -> Array:
+    """One column per class, where two classes share one score."""
+    if training.concept.kind == "classes" and S.shape[1] == 1:
+        return np.column_stack([np.zeros(len(S)), S[:, 0]])
+    return S
+
+
+def _logistic(alpha: float) -> Probe:
+    def score(training: Training, X: Array, seed: int) -> Scores:
+        return Scores(logistic_scores(training, X, alpha), True, training.prior)
+
+    return Probe(f"logistic regression, ridge {alpha:g}", "linear", ("classes", "labels"), score)
+
+
+def _svm(training: Training, X: Array, seed: int) -> Scores:
+    S = _trained(training.balanced_problem("squared_hinge"), X, SVM_RIDGE)
+    return Scores(_one_per_class(S, training), False, training.prior)
+
+
+def _lda(training: Training, X: Array, seed: int) -> Scores:
+    """Gaussian classes with one covariance: log-odds linear in x, from moments alone."""
+    moments, concept = training.moments, training.concept
+    if concept.kind == "classes":
+        S = _discriminant(training, moments.xz, moments.mean_z, X)
+        return Scores(S, True, training.prior)
+    columns = []
+    for xz, share in zip(moments.xz.T, moments.mean_z, strict=True):
+        shares = np.array([1 - share, share])
+        S = _discriminant(training, np.column_stack([-xz, xz]), shares, X)
+        columns.append(S[:, 1] - S[:, 0])
+    return Scores(np.column_stack(columns), True, training.prior)
+
+
+def _discriminant(training: Training, xz: Array, shares: Array, X: Array) -> Array:
+    """Scores of classes with shares π_k and centred sums xz_k.
+
+    Class k has (x - x̄)ᵀ w_k - m_kᵀ w_k / 2 + log π_k, with m_k its mean less x̄, w_k = Σ⁻¹ m_k,
+    and Σ the covariance within classes, shrunk.
+    """
+    moments = training.moments
+    means = xz / np.maximum(moments.weight * shares, 1e-300)
+    within = shrink(moments.cov_xx - (means * shares) @ means.T, moments.weight, "ledoit_wolf")
+    w = _solve(within, means, 1e-9)
+    offset = np.log(np.maximum(shares, 1e-12)) - np.sum(means * w, axis=0) / 2
+    return _audible((X - moments.mean_x) @ w, offset)
+
+
+def _audible(S: Array, intercept: Array) -> Array:
+    """Scores, or the intercept alone where they vary by rounding only.
+
+    After an exact erasure the rows of the fit teach nothing. What is left of a closed form is then
+    a direction made by rounding, and its sign on new rows would be a matter of luck.
+    """
+    heard = float(S.std(axis=0).max()) > SILENCE
+    return np.asarray(S + intercept if heard else 0 * S + intercept)
+
+
+def _ridge(alpha: float) -> Probe:
+    def score(training: Training, X: Array, seed: int) -> Scores:
+        moments = training.moments
+        w = _solve(moments.cov_xx, moments.cov_xz, alpha)
+        S = (X - moments.mean_x) @ w + moments.mean_z
+        return Scores(np.asarray(S), False, training.prior)
+
+    return Probe(f"ridge regression, ridge {alpha:g}", "linear", ("continuous",), score)
+
+
+def _solve(C: Array, B: Array, ridge: float) -> Array:
+    """(C + ridge · tr C/d)⁻¹ B."""
+    ridged = C.copy()
+    ridged[np.diag_indices(len(C))] += ridge * (float(np.trace(C)) / len(C) or 1.0)
+    return np.asarray(scipy.linalg.solve(ridged, B, assume_a="pos"))
+
+
+LINEAR_PROBES: tuple[Probe, ...] = (
+    *(_logistic(alpha) for alpha in STRENGTHS),
+    Probe("linear SVM", "linear", ("classes", "labels"), _svm),
+    Probe("linear discriminant", "linear", ("classes", "labels"), _lda),
+    *(_ridge(alpha) for alpha in STRENGTHS),
+)

@@ -1,0 +1,317 @@
+"""What a probe's scores on held-out rows amount to, each number with its sampling error.
+
+Every measure θ̂ is kept with the influence of each row, ψ_i, so that θ̂ - θ ≈ mean ψ and the standard
+error is sd(ψ)/√n. Influences of several probes on the same rows also give the correlation of their
+errors, which `simultaneous_quantile` needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+from numpy.typing import NDArray
+
+from expunge.concept import Concept
+from expunge.linalg import Array
+
+__all__ = [
+    "Interval",
+    "Measure",
+    "Scores",
+    "exact_binomial",
+    "measures_of",
+    "simultaneous_quantile",
+]
+
+DRAWS = 20_000  # of the largest deviation among several probes
+PRIOR_ROWS = 2.0  # successes and failures added to a class when its standard error is taken
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with a lower and an upper confidence limit."""
+
+    value: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The three numbers by name."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """An estimate and the influence of each row on it.
+
+    Attributes
+    ----------
+    value : float
+    influence : array of shape (n,)
+    error : float
+        Standard error.
+    least, most : float
+        Range of the quantity; intervals are cut to it.
+    """
+
+    value: float
+    influence: Array
+    error: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(
+        cls,
+        value: float,
+        influence: Array,
+        *,
+        least: float = 0.0,
+        most: float = 1.0,
+        error: float | None = None,
+    ) -> Measure:
+        """A measure with the standard error of its influences, unless another is given."""
+        n = max(len(influence), 2)
+        found = float(np.sqrt(np.sum(influence**2) / (n * (n - 1)))) if error is None else error
+        return cls(float(value), influence, found, least, most)
+
+    def interval(self, quantile: float) -> Interval:
+        """The value and `quantile` standard errors to either side."""
+        low = max(self.value - quantile * self.error, self.least)
+        high = min(self.value + quantile * self.error, self.most)
+        return Interval(self.value, low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a probe says of held-out rows.
+
+    Attributes
+    ----------
+    values : array of shape (n, width)
+        Classes: larger is likelier. Labels: log-odds or margin of each. Numbers: the prediction.
+    in_nats : bool
+        Whether the values are logarithms of probabilities (log-odds for labels), up to a constant
+        per row, so that a cross-entropy can be taken. Margins of machines that were trained with
+        balanced classes are not.
+    prior : array of shape (width,)
+        Shares of the classes or labels (means of the numbers) in the rows the probe learnt from.
+    """
+
+    values: Array
+    in_nats: bool
+    prior: Array
+
+
+def exact_binomial(hits: int, n: int, confidence: float) -> Interval:
+    """A share with its exact interval (Clopper and Pearson 1934).
+
+    Parameters
+    ----------
+    hits, n : int
+    confidence : float
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> from expunge.audit.measures import exact_binomial
+    >>> found = exact_binomial(50, 100, 0.95)
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.3983, 0.6017)
+    """
+    tail = (1 - confidence) / 2
+    low = scipy.special.betaincinv(hits, n - hits + 1, tail) if hits > 0 else 0.0
+    high = scipy.special.betaincinv(hits + 1, n - hits, 1 - tail) if hits < n else 1.0
+    return Interval(hits / n, float(low), float(high))
+
+
+def simultaneous_quantile(measures: list[Measure], confidence: float) -> float:
+    """Number of standard errors that holds for all measures at once.
+
+    The quantile of max_j |Z_j| with Z normal and correlated as the influences are; between the
+    two-sided normal quantile (all alike) and that of Bonferroni (none alike). Choosing the largest
+    of several measures is then no longer a bias: with the probability `confidence` every interval
+    holds, that of the largest too.
+
+    Parameters
+    ----------
+    measures : list of Measure
+        Taken on the same rows.
+    confidence : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.measures import Measure, simultaneous_quantile
+    >>> rng = np.random.default_rng(0)
+    >>> one = Measure.of(0.5, rng.normal(size=500))
+    >>> round(simultaneous_quantile([one], 0.95), 2)
+    1.96
+    >>> other = Measure.of(0.5, rng.normal(size=500))
+    >>> 2.2 < simultaneous_quantile([one, other], 0.95) < 2.26
+    True
+    """
+    single = float(scipy.special.ndtri(0.5 + confidence / 2))
+    if len(measures) < 2:
+        return single
+    most = float(scipy.special.ndtri(1 - (1 - confidence) / (2 * len(measures))))
+    influences = np.column_stack([m.influence for m in measures])
+    size = np.sqrt(np.sum(influences**2, axis=0))
+    unit = influences / np.where(size > 0, size, 1)
+    values, vectors = np.linalg.eigh(unit.T @ unit)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    draws = np.random.default_rng(0).normal(size=(DRAWS, len(measures)))
+    return float(np.clip(np.quantile(np.abs(draws @ root.T).max(axis=1), confidence), single, most))
+
+
+def measures_of(scores: Scores, truth: Concept) -> dict[str, Measure]:
+    """Everything that can be said of the scores of held-out rows.
+
+    Parameters
+    ----------
+    scores : Scores
+    truth : Concept
+        Of the same rows.
+
+    Returns
+    -------
+    dict of Measure
+        Classes and labels: accuracy, excess (over the commonest class of the probe's rows),
+        balanced_accuracy, auc, and where probabilities are known cross_entropy and bits. Of labels
+        the mean over labels. Numbers: r2.
+    """
+    if truth.kind == "continuous":
+        return {"r2": _r2(scores, truth.values)}
+    if truth.kind == "classes":
+        return _of_classes(scores.values, truth.values, scores.prior, scores.in_nats)
+    parts = []
+    for j in np.flatnonzero(truth.values.std(axis=0) > 0):  # labels that some rows have, some not
+        s, share = scores.values[:, j], float(scores.prior[j])
+        two = np.column_stack([np.zeros_like(s), s])
+        prior = np.array([1 - share, share])
+        codes = truth.values[:, j].astype(np.intp)
+        parts.append(_of_classes(two, codes, prior, scores.in_nats))
+    return {key: _mean([part[key] for part in parts]) for key in parts[0]}
+
+
+def _mean(parts: list[Measure]) -> Measure:
+    """The mean of measures taken on the same rows."""
+    value = float(np.mean([m.value for m in parts]))
+    influence = np.mean([m.influence for m in parts], axis=0)
+    plain = Measure.of(value, influence)
+    floor = float(np.sqrt(np.sum([m.error**2 for m in parts]))) / len(parts)  # if independent
+    return Measure.of(
+        value,
+        influence,
+        least=parts[0].least,
+        most=parts[0].most,
+        error=max(plain.error, floor) if plain.error == 0 else plain.error,
+    )
+
+
+def _of_classes(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -> dict[str, Measure]:
+    n = len(y)
+    right = (S.argmax(axis=1) == y).astype(float)
+    common = (y == int(prior.argmax())).astype(float)
+    found = {
+        "accuracy": Measure.of(right.mean(), right - right.mean()),
+        "excess": Measure.of(
+            right.mean() - common.mean(),
+            right - common - (right.mean() - common.mean()),
+            least=-1.0,
+        ),
+        "balanced_accuracy": _balanced_accuracy(S, y, prior, in_nats),
+        "auc": _auc(S, y),
+    }
+    if in_nats:
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(np.maximum(prior, 1e-12))
+        surprise = scipy.special.logsumexp(S, axis=1) - S[np.arange(n), y]
+        known = surprise.mean()
+        gain = (-log_prior[y] - surprise) / np.log(2)
+        found["cross_entropy"] = Measure.of(known, surprise - known, most=np.inf)
+        found["bits"] = Measure.of(gain.mean(), gain - gain.mean(), least=-np.inf, most=np.inf)
+    return found
+
+
+def _balanced_accuracy(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -> Measure:
+    """Mean recall over the classes there are, with probabilities taken relative to the prior.
+
+    Without that a probe of rare classes always answers the commonest one and seems to know nothing.
+    """
+    relative = S - np.log(np.maximum(prior, 1e-12)) if in_nats else S
+    right = (relative.argmax(axis=1) == y).astype(float)
+    counts = np.bincount(y, minlength=S.shape[1]).astype(float)
+    hits = np.bincount(y, weights=right, minlength=S.shape[1])
+    there = counts > 0
+    classes = int(there.sum())
+    recall = np.divide(hits, counts, out=np.zeros_like(hits), where=there)
+    weight = np.divide(len(y), classes * counts, out=np.zeros_like(hits), where=there)
+    influence = weight[y] * (right - recall[y])
+    # Agresti and Coull: a class of few rows, all right or all wrong, is no certainty
+    smooth = (hits + PRIOR_ROWS) / (counts + 2 * PRIOR_ROWS)
+    variance = smooth * (1 - smooth) / np.maximum(counts, 1)
+    error = float(np.sqrt(variance[there].sum())) / classes
+    return Measure.of(float(recall[there].mean()), influence, error=error)
+
+
+def _auc(S: Array, y: NDArray[Any]) -> Measure:
+    """Area under the curve, for more than two classes the mean of each against the rest."""
+    c = S.shape[1]
+    if c == 2:
+        return _binary_auc(S[:, 1] - S[:, 0], y == 1)
+    P = scipy.special.softmax(S, axis=1)
+    there = [k for k in range(c) if 0 < np.sum(y == k) < len(y)]
+    return _mean([_binary_auc(P[:, k], y == k) for k in there]) if there else _no_auc(len(y))
+
+
+def _no_auc(n: int) -> Measure:
+    return Measure.of(0.5, np.zeros(n), error=0.5)
+
+
+def _binary_auc(s: Array, positive: NDArray[np.bool_]) -> Measure:
+    """Area with ties counted half; influences by the structural components of DeLong et al. (1988).
+
+    A positive row's component is the share of negative rows below it, a negative row's that of
+    positive rows above it; the area is the mean of either.
+    """
+    p, q = int(positive.sum()), int((~positive).sum())
+    if p == 0 or q == 0:
+        return _no_auc(len(s))
+    component = np.empty(len(s))
+    component[positive] = _share_below(s[positive], s[~positive])
+    component[~positive] = 1 - _share_below(s[~positive], s[positive])
+    area = float(component[positive].mean())
+    share = np.where(positive, p, q) / len(s)
+    influence = (component - area) / share
+    plain = Measure.of(area, influence)
+    floor = 0.5 / np.sqrt(min(p, q) + 4.0) if plain.error == 0 else plain.error
+    return Measure.of(area, influence, error=float(floor))
+
+
+def _share_below(s: Array, others: Array) -> Array:
+    """Share of `others` below each of `s`, equal ones counted half."""
+    ordered = np.sort(others)
+    places = np.searchsorted(ordered, s, "left") + np.searchsorted(ordered, s, "right")
+    return np.asarray(places / (2 * len(others)))
+
+
+def _r2(scores: Scores, Z: Array) -> Measure:
+    """Share of variance explained, the mean over columns; 0 is a constant answer."""
+    parts = []
+    for j in range(Z.shape[1]):
+        wrong, spread = (Z[:, j] - scores.values[:, j]) ** 2, (Z[:, j] - scores.prior[j]) ** 2
+        ratio = wrong.mean() / max(spread.mean(), 1e-300)
+        influence = (ratio * spread - wrong) / max(spread.mean(), 1e-300)
+        parts.append(Measure.of(1 - ratio, influence, least=-np.inf))
+    return _mean(parts)

@@ -1,0 +1,190 @@
+"""How much of a concept comes back on new rows, from sampling error alone.
+
+An eraser removes the difference of two class means as it was estimated, δ̂ = δ + e, where e has the
+covariance Σ/n_eff and 1/n_eff = 1/n₀ + 1/n₁. A part of δ survives. In units of the spread within
+classes, with Δ the distance of the means before and d the rank of Σ, its squared length is about
+
+    q = Δ² · ((d - r)/n_eff) / (Δ² + d/n_eff),     r the number of erased directions.
+
+The best linear probe with unlimited new rows then has balanced accuracy Φ(√q/2) and AUC Φ(√(q/2)).
+A probe that has m new rows to learn from estimates what survives with an error of squared length
+d/m_eff; in place of √q it reaches about q/√(q + d/m_eff).
+
+Of c > 2 classes each is taken against the rest. What survives of their means is orthogonal and of
+squared length s² = q(c - 1)/c, so the balanced accuracy is ∫ φ(z - s) Φ(z)^(c-1) dz; for c = 2 that
+is the same as above. For numbers, with Δ² = ρ² and n_eff = n, the unlimited probe has R² = q, and
+one with m rows, well regularised, about q²/(q + d/m).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+
+from expunge.moments import Moments
+
+__all__ = ["Residue", "expected_residue"]
+
+ENOUGH = 0.1  # rows beyond the rank, as a share of all, below which Δ cannot be estimated
+WIDE = 4000  # features beyond which Δ is not estimated either: an eigendecomposition is too slow
+NODES = 80  # of the Gauss-Hermite rule
+RANK = 1e-10  # variances this small, relative to the largest, are none
+
+
+@dataclass(frozen=True)
+class Residue:
+    """What sampling error leaves on rows that an exact eraser has not seen.
+
+    Attributes
+    ----------
+    q : float
+        Squared distance of the class means of erased new rows, in units of the spread within
+        classes; for numbers the R² that is left.
+    n, d : int
+        Rows of the fit and rank of their covariance.
+    n_eff : float
+    separation : float or None
+        The same squared distance before erasure (ρ² for numbers), sampling bias removed. None
+        where rows are too few to tell; it is then taken to be large.
+    balanced_accuracy, auc, r2 : float or None
+        Of the best linear probe with unlimited new rows.
+    probe_rows : int
+        New rows that the probe of the audit learns from.
+    balanced_accuracy_here, auc_here, r2_here : float or None
+        Of a probe that learns from so many.
+    """
+
+    q: float
+    n: int
+    d: int
+    n_eff: float
+    separation: float | None
+    balanced_accuracy: float | None
+    auc: float | None
+    r2: float | None
+    probe_rows: int
+    balanced_accuracy_here: float | None
+    auc_here: float | None
+    r2_here: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self)
+
+    def ceiling(self, statistic: str) -> float:
+        """The balanced accuracy, AUC or R² of a probe with unlimited rows."""
+        return float(getattr(self, statistic))
+
+    def here(self, statistic: str) -> float:
+        """The same of a probe with the rows of the audit."""
+        return float(getattr(self, f"{statistic}_here"))
+
+
+def expected_residue(moments: Moments, probe_rows: int) -> Residue | None:
+    """The residue to expect from an exact eraser that was fitted on rows with these moments.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the rows of the fit before erasure, with Sxx.
+    probe_rows : int
+        New rows that a probe learns from.
+
+    Returns
+    -------
+    Residue or None
+        Means over classes against the rest (over labels, over columns) where there are several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge import Moments
+    >>> from expunge.audit.residue import expected_residue
+    >>> from expunge.inputs import check_concept
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 4000)
+    >>> X = rng.normal(size=(4000, 100)) + np.outer(y, np.eye(100)[0]) * 4
+    >>> found = expected_residue(Moments.of(X, check_concept(y, 4000)), 10_000)
+    >>> round(found.q, 2), round(found.balanced_accuracy, 2)
+    (0.1, 0.56)
+    """
+    two = moments.kind == "classes" and len(moments.labels) == 2
+    columns = [1] if two else range(len(moments.labels))
+    varying = [j for j in columns if moments.zz[j, j] > 0]
+    parts = [_of_column(moments, j, probe_rows) for j in varying]
+    if not parts:
+        return None
+    means: dict[str, Any] = {}
+    for key in vars(parts[0]):
+        values = [getattr(part, key) for part in parts]
+        means[key] = None if None in values else float(np.mean(values))
+    return Residue(**{**means, "n": moments.n, "d": parts[0].d, "probe_rows": probe_rows})
+
+
+def _of_column(moments: Moments, j: int, probe_rows: int) -> Residue:
+    """The residue of one class against the rest, one label or one column of numbers."""
+    variance = float(moments.zz[j, j] / moments.weight)  # π(1 - π) of a class: n_eff = n π(1 - π)
+    numbers = moments.kind == "continuous"
+    share = 1.0 if numbers else variance
+    n_eff, m_eff = moments.weight * share, probe_rows * share
+    gap, d = _gap(moments, j, variance)
+    separation = None if gap is None else _unbiased(gap, moments, variance, d, n_eff)
+    erased = len(moments.labels) - (moments.kind == "classes")
+    q = max(d - erased, 0) / n_eff
+    if separation is not None:
+        q *= separation / (separation + d / n_eff) if separation > 0 else 0.0
+    classes = len(moments.labels) if moments.kind == "classes" else 2
+    reached = q**2 / (q + d / m_eff) if m_eff and q > 0 else 0.0
+    return Residue(
+        q=q,
+        n=moments.n,
+        d=d,
+        n_eff=n_eff,
+        separation=separation,
+        balanced_accuracy=None if numbers else _recall(q, classes),
+        auc=None if numbers else _phi(np.sqrt(q / 2)),
+        r2=q if numbers else None,
+        probe_rows=probe_rows,
+        balanced_accuracy_here=None if numbers else _recall(reached, classes),
+        auc_here=None if numbers else _phi(np.sqrt(reached / 2)),
+        r2_here=reached if numbers else None,
+    )
+
+
+def _gap(moments: Moments, j: int, variance: float) -> tuple[float | None, int]:
+    """Squared Mahalanobis distance of the two means (of numbers, in their units), and the rank."""
+    n, d = moments.weight, moments.n_features
+    if d > WIDE:
+        return None, int(min(d, n - 2))
+    slope = moments.xz[:, j] / moments.zz[j, j]  # of classes: the difference of the two means
+    within = moments.cov_xx - variance * np.outer(slope, slope)
+    values, vectors = scipy.linalg.eigh(within)
+    kept = values > RANK * max(values[-1], 0.0)
+    rank = int(kept.sum())
+    if n - rank - 3 < ENOUGH * n:
+        return None, rank
+    return float(np.sum((vectors[:, kept].T @ slope) ** 2 / values[kept])), rank
+
+
+def _unbiased(gap: float, moments: Moments, variance: float, d: int, n_eff: float) -> float:
+    """Δ² from its estimate, which sampling error makes too large; ρ² for numbers."""
+    n = moments.weight
+    if moments.kind == "continuous":
+        signal = gap * variance  # R²/(1 - R²)
+        return max(1 - (n - 1) / (n - d - 1) / (1 + signal), 0.0)  # the adjusted R²
+    return max(gap * (n - d - 3) / (n - 2) - d / n_eff, 0.0)
+
+
+def _recall(q: float, classes: int) -> float:
+    """Mean recall of c classes: P(Z + s > the largest of c - 1 others), all standard normal."""
+    s = np.sqrt(q * (classes - 1) / classes)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    return float(weights @ scipy.special.ndtr(nodes + s) ** (classes - 1) / np.sqrt(2 * np.pi))
+
+
+def _phi(x: float) -> float:
+    return float(scipy.special.ndtr(x))

@@ -1,0 +1,218 @@
+"""The result of an audit on two screens of text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from expunge.audit.verdict import as_text
+
+__all__ = ["summary"]
+
+Content = dict[str, Any]
+WIDTH = 92
+TITLES = {
+    "same_rows": "trained on the rows of the fit, tested on new rows",
+    "fresh_rows": "trained and tested on fresh rows",
+    "training_rows": "trained and tested on the rows of the fit (shows nothing about new rows)",
+}
+LIMITS = ("value", "low", "high")
+FAMILIES = {"linear": "linear", "nonlinear": "non-linear"}
+HEADS = {
+    "accuracy": "accuracy %",
+    "balanced_accuracy": "balanced %",
+    "auc": "AUC",
+    "bits": "bits",
+    "r2": "R²",
+}
+
+
+def summary(content: Content) -> str:
+    """Text from the plain values of an audit.
+
+    Parameters
+    ----------
+    content : dict
+        Of `Audit.to_dict`.
+
+    Returns
+    -------
+    str
+    """
+    makers = (_head, _worst_cases, _every_probe, _certificates, _lost, _words, _fairness, _limits)
+    return "\n\n".join(text for make in makers if (text := "\n".join(make(content))))
+
+
+def _wrapped(text: str, indent: str = "") -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+    )
+
+
+def _head(content: Content) -> Iterator[str]:
+    e, data, concept = content["erasure"], content["data"], content["concept"]
+    what = e["type"] if e["method"] is None else f"{e['type']} by {e['method']}"
+    rank = "" if e["rank"] is None else f", rank {e['rank']} of {e['n_features']} features"
+    yield f"Audit of {what}{rank}"
+    yield from _wrapped(content["verdict"]["headline"])
+    yield ""
+    tested = f"{data['n_test']:,} test rows, {data['n_fresh']:,} of them fresh"
+    yield f"Rows: {data['n_train']:,} training rows; {tested if data['n_test'] else 'no test rows'}"
+    shares = "continuous"
+    if concept["kind"] != "continuous":
+        means = concept["test_means"] or concept["train_means"]
+        pairs = [f"{n} {100 * m:.1f} %" for n, m in zip(concept["labels"], means, strict=True)]
+        shares = ", ".join(pairs[:6]) + (", ..." if len(pairs) > 6 else "")
+    yield from _wrapped(f"Concept: {shares}")
+    for note in data["notes"]:
+        yield from _wrapped(f"Note: {note}")
+
+
+def _worst_cases(content: Content) -> Iterator[str]:
+    """The strongest probe of each family, before and after, in both protocols."""
+    protocols = [content[name] for name in TITLES if content[name] is not None]
+    first = next(iter(protocols[0]["after"].values()))
+    statistic, level = first["statistic"], content["settings"]["confidence"]
+    yield (
+        f"Strongest probe, {_words_of(statistic)}, before -> after; chance "
+        f"{as_text(statistic, first['chance'])}; limits at {level:.0%}, all at once"
+    )
+    for protocol in protocols:
+        yield f"  {TITLES[protocol['name']]}"
+        for family, title in FAMILIES.items():
+            if family in protocol["after"]:
+                yield _worst_case(protocol, family, title)
+                yield from _sampled(protocol["after"][family])
+    yield from _residue(content)
+
+
+def _worst_case(protocol: Content, family: str, title: str) -> str:
+    before, after = protocol["before"][family], protocol["after"][family]
+    start, value, low, high = (
+        as_text(after["statistic"], x)
+        for x in (before["strongest"]["value"], *(after["strongest"][k] for k in LIMITS))
+    )
+    bits = after["bits"]
+    left = "" if bits is None else f"; {bits['low']:.3f} to {bits['high']:.3f} bits"
+    return f"    {title:<11}{start:>8} -> {value:>7} [{low}, {high}]{left}: {after['status']}"
+
+
+def _sampled(result: Content) -> Iterator[str]:
+    """Sizes of a sample, where there were more rows."""
+    used, there = result["n_train"], result["n_train_all"]
+    tested, all_tested = result["n_test"], result["n_test_all"]
+    if used < there or tested < all_tested:
+        yield (
+            f"               sample: trained on {used:,} of {there:,} rows, tested on {tested:,} "
+            f"of {all_tested:,}"
+        )
+
+
+def _residue(content: Content) -> Iterator[str]:
+    residue, fresh = content["residue"], content["fresh_rows"]
+    if residue is None or fresh is None or "linear" not in fresh["after"]:
+        return
+    result = fresh["after"]["linear"]
+    statistic = result["statistic"]
+    here, ceiling = (as_text(statistic, residue[statistic + end]) for end in ("_here", ""))
+    measured = as_text(statistic, result["strongest"]["value"])
+    yield f"  sampling error of the fit: {measured} measured on fresh rows, expected {here} for a"
+    yield f"    linear probe with {residue['probe_rows']:,} rows, {ceiling} with unlimited rows"
+
+
+def _words_of(statistic: str) -> str:
+    return "R²" if statistic == "r2" else statistic.replace("_", " ")
+
+
+def _every_probe(content: Content) -> Iterator[str]:
+    """All probes after erasure, under the headline protocol."""
+    name = "fresh_rows" if content["fresh_rows"] is not None else "training_rows"
+    results = list(content[name]["after"].values())
+    columns = ["accuracy", "balanced_accuracy", "auc", "bits"]
+    if results[0]["statistic"] == "r2":
+        columns = ["r2"]
+    title = f"Every probe after, {name.replace('_', ' ')}"
+    yield f"{title:<35}" + "".join(f"{HEADS[column]:>15}" for column in columns)
+    for result in results:
+        for probe in result["probes"]:
+            cells = "".join(f"{_cell(probe.get(column), column):>15}" for column in columns)
+            yield f"  {probe['name']:<33}{cells}"
+
+
+def _cell(found: dict[str, float] | None, column: str) -> str:
+    if found is None:
+        return "-"
+    value, half = found["value"], (found["high"] - found["low"]) / 2
+    if column in ("accuracy", "balanced_accuracy"):
+        return f"{100 * value:.1f} ± {100 * half:.1f}"
+    return f"{value:.3f} ± {half:.3f}"
+
+
+def _certificates(content: Content) -> Iterator[str]:
+    titles = {
+        "train": "training rows",
+        "test": "test rows (predictors trained on these very rows)",
+    }
+    for name, found in content["certificates"].items():
+        rows = f"{found['n_rows']:,} {titles[name]}"
+        yield from _wrapped(f"Certificate on {rows}: {found['text']}")
+
+
+def _lost(content: Content) -> Iterator[str]:
+    damage, clusters = content["damage"], content["v_measure"]
+    if damage is not None:
+        near = ", ".join(
+            f"{100 * share:.1f} % of {k}" for k, share in damage["neighbour_overlap"].items()
+        )
+        least = damage["least_change"]
+        more = "" if least is None else f" (least possible {least:.4g})"
+        yield from _wrapped(
+            f"Lost: {100 * (1 - damage['variance_kept']):.2f} % of the variance; mean squared "
+            f"change {damage['mean_squared_change']:.4g}{more}; nearest neighbours kept: {near}"
+        )
+    if clusters is not None:
+        a, b = clusters["before"], clusters["after"]
+        rows = zip(a["clusters"], a["mean"], b["mean"], strict=True)
+        shown = ", ".join(f"{k}: {x:.3f} -> {y:.3f}" for k, x, y in rows)
+        yield from _wrapped(f"V-measure of k-means clusters with the concept, k = {shown}")
+
+
+def _words(content: Content) -> Iterator[str]:
+    words = content["association"]
+    if words is None:
+        return
+    for test in words["weat"]:
+        sizes = (test[stage]["effect_size"] for stage in ("before", "after"))
+        d = " -> ".join("undefined" if size is None else f"{size:.3f}" for size in sizes)
+        p = " -> ".join(f"{test[stage]['p_value']:.3g}" for stage in ("before", "after"))
+        yield f"WEAT {test['name']}: d {d}, p {p}"
+    if (found := words["similarity"]) is not None:
+        r = " -> ".join(f"{found[stage]['spearman']:.3f}" for stage in ("before", "after"))
+        yield f"{found['name']}, {found['before']['n_used']} pairs: Spearman {r}"
+    for change in words["neighbours"][:3]:
+        before, after = ", ".join(change["before"][:3]), ", ".join(change["after"][:3])
+        yield f"Nearest to {change['word']}: {before} -> {after}"
+
+
+def _fairness(content: Content) -> Iterator[str]:
+    found = content["fairness"]
+    if found is None:
+        return
+    a, b = found["before"], found["after"]
+    yield from _wrapped(
+        f"Task: accuracy {100 * a['accuracy']['value']:.1f} % -> "
+        f"{100 * b['accuracy']['value']:.1f} %; RMS gap in true positive rate "
+        f"{a['rms']:.3f} [{a['rms_low']:.3f}, {a['rms_high']:.3f}] -> "
+        f"{b['rms']:.3f} [{b['rms_low']:.3f}, {b['rms_high']:.3f}]"
+    )
+
+
+def _limits(content: Content) -> Iterator[str]:
+    yield "What this does not show"
+    for limit in content["limits"]:
+        yield from _wrapped(f"- {limit}")

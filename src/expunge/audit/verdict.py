@@ -1,0 +1,139 @@
+"""Plain words for what was measured, and what was not shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from expunge.audit.probing import ProtocolResult
+from expunge.audit.protocol import FamilyResult
+from expunge.audit.residue import Residue
+
+__all__ = ["Verdict", "as_text", "verdict_of"]
+
+Answer = Literal["at chance", "found", "cannot tell", "not shown"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the audit says in the end.
+
+    Attributes
+    ----------
+    linear, nonlinear : {"at chance", "found", "cannot tell", "not shown"}
+        From fresh rows. "not shown": there were none, or no such probe.
+    explained : bool or None
+        Where linear probes find the concept: whether sampling error of the fit explains as much.
+    headline : str
+        One or two sentences.
+    lines : tuple of str
+        The reasons, one per line.
+    """
+
+    linear: Answer
+    nonlinear: Answer
+    explained: bool | None
+    headline: str
+    lines: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {**vars(self), "lines": list(self.lines)}
+
+
+def verdict_of(
+    same: ProtocolResult | None,
+    fresh: ProtocolResult | None,
+    residue: Residue | None,
+    *,
+    leak: float,
+    reason: str,
+) -> Verdict:
+    """Judge what was measured.
+
+    Parameters
+    ----------
+    same, fresh : ProtocolResult or None
+    residue : Residue or None
+    leak : float
+        The least excess over chance that matters.
+    reason : str
+        Why there is no fresh result, if there is none.
+
+    Returns
+    -------
+    Verdict
+    """
+    if fresh is None:
+        return Verdict(
+            "not shown",
+            "not shown",
+            None,
+            f"Not shown to be erased: {reason}.",
+            ("Pass rows that the eraser has not seen as X_test and y_test.",),
+        )
+    linear, nonlinear = fresh.after.get("linear"), fresh.after.get("nonlinear")
+    explained = None
+    if linear is not None and linear.status == "found" and residue is not None:
+        explained = linear.strongest.low <= residue.ceiling(linear.statistic)
+    lines = []
+    for name, protocol in (("rows of the fit", same), ("fresh rows", fresh)):
+        results = () if protocol is None else protocol.after.values()
+        lines += [f"{name}, {_sentence(result)}" for result in results]
+    if residue is not None and linear is not None:
+        lines.append(_residue_line(residue, linear))
+    said = [
+        _claim("Linear probes", linear, leak, explained),
+        _claim("Non-linear probes", nonlinear, leak, None),
+    ]
+    return Verdict(
+        linear.status if linear else "not shown",
+        nonlinear.status if nonlinear else "not shown",
+        explained,
+        " ".join(claim for claim in said if claim),
+        tuple(lines),
+    )
+
+
+def _claim(title: str, result: FamilyResult | None, leak: float, explained: bool | None) -> str:
+    """The verdict on a family of probes in one sentence."""
+    if result is None:
+        return ""
+    if result.status == "at chance":
+        return f"{title}: at chance."
+    value = as_text(result.statistic, result.strongest.value)
+    if result.status == "cannot tell":
+        return (
+            f"{title}: cannot tell; they reach {value}, and {result.n_test:,} fresh rows are too "
+            f"few to exclude an excess of {as_text(result.statistic, leak)}."
+        )
+    why = ", which sampling error of the fit explains" if explained else ""
+    return f"{title}: still find it, {value}{why}."
+
+
+def as_text(statistic: str, value: float) -> str:
+    """A balanced accuracy in percent, an R² as it is."""
+    return f"R² {value:.3f}" if statistic == "r2" else f"{100 * value:.1f} %"
+
+
+def _sentence(result: FamilyResult) -> str:
+    found = result.strongest
+    value, low, high, chance = (
+        as_text(result.statistic, x) for x in (found.value, found.low, found.high, result.chance)
+    )
+    title = "linear" if result.family == "linear" else "non-linear"
+    return (
+        f"{title} probes: {result.status} ({result.worst}: {value}, between {low} and {high}; "
+        f"chance is {chance}; {result.n_test:,} rows)"
+    )
+
+
+def _residue_line(residue: Residue, linear: FamilyResult) -> str:
+    ceiling, here = (
+        as_text(linear.statistic, x)
+        for x in (residue.ceiling(linear.statistic), residue.here(linear.statistic))
+    )
+    return (
+        f"sampling error of the fit alone leaves {here} on fresh rows for a probe that learns from "
+        f"{residue.probe_rows:,} of them, {ceiling} for one with unlimited rows"
+    )
