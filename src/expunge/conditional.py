@@ -6,7 +6,7 @@ import copy
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expunge import artifact
 from expunge.concept import Kind, Label
 from expunge.errors import InputError
-from expunge.inputs import check_known, check_rows
+from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.linalg import Array
 from expunge.parallel import BLOCK, blocks, map_spans
 
@@ -69,22 +69,25 @@ class ConditionalErasure:
         strength: float = 1.0,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.shift: Array = np.array(shift, dtype=np.float64)
-        self.mean_z: Array = np.array(mean_z, dtype=np.float64)
-        self.center: Array = np.array(center, dtype=np.float64)
-        self.maps: Array | None = None if maps is None else np.array(maps, dtype=np.float64)
+        check_choice(kind, get_args(Kind), "kind")
+        check_number(strength, "strength", most=1.0)
+        self.shift, self.mean_z, self.center = map(_frozen, (shift, mean_z, center))
+        self.maps = None if maps is None else _frozen(maps)
         self.labels: tuple[Label, ...] = tuple(labels)
         self.kind: Kind = kind
         self.strength = float(strength)
         self._meta = json.loads(json.dumps(dict(meta or {})))
         m, d = len(self.labels), self.center.size
-        shapes_fit = self.shift.shape == (d, m) and self.mean_z.shape == (m,)
-        if not shapes_fit or (self.maps is not None and self.maps.shape != (m, d, d)):
+        wanted = {"shift": (d, m), "mean_z": (m,), "center": (d,), "maps": (m, d, d)}
+        parts = {name: getattr(self, name) for name in wanted if getattr(self, name) is not None}
+        if any(part.shape != wanted[name] for name, part in parts.items()):
             raise InputError(
                 f"The parts do not fit {m} labels and {d} features",
-                f"shift {self.shift.shape}, mean_z {self.mean_z.shape}",
+                ", ".join(f"{name} {part.shape}" for name, part in parts.items()),
                 "See the parameters of ConditionalErasure",
             )
+        if not all(np.isfinite(part).all() for part in parts.values()):
+            raise InputError("The parts must be finite", "NaN or infinity", "Fit it again")
 
     @property
     def n_features(self) -> int:
@@ -204,7 +207,7 @@ class ConditionalErasure:
                 strength=header["strength"],
                 meta=header["meta"],
             )
-        except (InputError, KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:  # an InputError is a ValueError
             raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
 
     def __repr__(self) -> str:
@@ -212,3 +215,9 @@ class ConditionalErasure:
         return (
             f"ConditionalErasure({self.n_features} features, {len(self.labels)} labels, {method})"
         )
+
+
+def _frozen(values: Any) -> Array:
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array

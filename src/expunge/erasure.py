@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from expunge import artifact
 from expunge.errors import InputError
-from expunge.inputs import as_matrix
+from expunge.inputs.matrices import as_matrix, as_numpy_if_tensor, check_tensor, is_tensor
 from expunge.linalg import Array, range_basis
-from expunge.parallel import BLOCK, blocks, map_spans
+from expunge.rows.apply import apply_to_array
 
 __all__ = ["Erasure"]
 
 ORTHOGONAL = 1e-10  # how far from symmetric and idempotent a projector may be
-WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
 
 
 class Erasure:
@@ -140,54 +139,38 @@ class Erasure:
         """The linear part as a dense d x d matrix: ``I - left @ right``."""
         return np.eye(self.n_features) - self._left @ self._right
 
-    def transform(self, X: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def transform(self, X: Any, out: Any = None) -> NDArray[Any]:
         """Erased rows, in one pass and one block at a time.
 
         Parameters
         ----------
-        X : array or frame of shape (n, d); arrays of shape (..., d) too
+        X : array or frame of shape (n, d); arrays and torch tensors of shape (..., d) too
             Floating types are kept; integers and booleans give float64.
-        out : array of the shape and type of the result, optional
+        out : array or tensor of the shape and type of the result, optional
             Where to write; may be `X` itself.
 
         Returns
         -------
         array of the shape of X
+            For a tensor a tensor on the same device, through which gradients flow.
         """
+        if is_tensor(X):
+            from expunge.rows.apply_tensor import apply_to_tensor
+
+            self._check_width(check_tensor(X).shape)
+            return cast(NDArray[Any], apply_to_tensor(self, X, out))
         X = as_matrix(X)
-        if X.ndim == 0 or X.shape[-1] != self.n_features:
+        self._check_width(X.shape)
+        return apply_to_array(self, X, out)
+
+    def _check_width(self, shape: tuple[int, ...]) -> None:
+        if not shape or shape[-1] != self.n_features:
             raise InputError(
-                f"X has {X.shape[-1] if X.ndim else 0} features, but this erasure is expecting "
+                f"X has {shape[-1] if shape else 0} features, but this erasure is expecting "
                 f"{self.n_features} features as input",
-                f"shape {X.shape}",
+                f"shape {tuple(shape)}",
                 "Pass rows of the width it was fitted on",
             )
-        dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
-        if out is None:
-            out = np.empty(X.shape, dtype=dtype)
-        _check_out(out, X, dtype)
-        rows, target = X.reshape(-1, self.n_features), out.reshape(-1, self.n_features)
-        work = np.float32 if dtype.itemsize <= 4 else np.float64
-        left, right = self._left.T.astype(work), self._right.T.astype(work)
-        center = None if self._center is None else self._center.astype(work)
-        offset = None if self._offset is None else self._offset.astype(work)
-
-        def apply(start: int, stop: int) -> None:
-            buffer = np.empty((min(BLOCK, stop - start), self.n_features), dtype=work)
-            for lo, hi in blocks(start, stop):
-                x = rows[lo:hi] if dtype == work else rows[lo:hi].astype(work)
-                B = buffer[: hi - lo]
-                coordinates = (x if center is None else np.subtract(x, center, out=B)) @ right
-                if self.rank == 1:
-                    np.multiply(coordinates, left, out=B)
-                else:
-                    np.matmul(coordinates, left, out=B)
-                if offset is not None:
-                    B -= offset
-                np.subtract(x, B, out=target[lo:hi], casting="same_kind")
-
-        map_spans(apply, rows.shape[0], self.n_features)
-        return out
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Erased rows; the same as `transform`."""
@@ -291,7 +274,7 @@ def _rebuild(left: Any, right: Any, center: Any, offset: Any, meta: Any) -> Eras
 
 
 def _frozen(values: Any, name: str, ndim: int) -> Array:
-    array = np.array(values, dtype=np.float64, order="C")
+    array = np.array(as_numpy_if_tensor(values), dtype=np.float64, order="C")
     if array.ndim != ndim or not np.isfinite(array).all():
         raise InputError(
             f"{name} must be a finite array with {ndim} dimension{'s' if ndim > 1 else ''}",
@@ -313,30 +296,6 @@ def _point(values: Any, name: str, d: int) -> Array | None:
             "Mend its length",
         )
     return array
-
-
-def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
-    if not isinstance(out, np.ndarray) or out.shape != X.shape or out.dtype != dtype:
-        raise InputError(
-            f"out must be an array of shape {X.shape} and type {dtype}",
-            f"{type(out).__name__} of shape {getattr(out, 'shape', None)} "
-            f"and type {getattr(out, 'dtype', None)}",
-            "Allocate it with numpy.empty(X.shape, dtype)",
-        )
-    if X.ndim != 2 and not out.flags.c_contiguous:
-        raise InputError(
-            "out must be contiguous when X is not a matrix", "a strided array", "Pass a fresh array"
-        )
-    same = (
-        out.__array_interface__["data"][0] == X.__array_interface__["data"][0]
-        and out.strides == X.strides
-    )
-    if not same and np.may_share_memory(out, X, max_work=WORK):  # type: ignore[arg-type]
-        raise InputError(
-            "out overlaps X without being X",
-            "two views of one array",
-            "Pass out=X or a fresh array",
-        )
 
 
 def _compress(L: Array, R: Array) -> tuple[Array, Array]:

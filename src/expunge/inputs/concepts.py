@@ -12,7 +12,12 @@ from sklearn.utils.multiclass import type_of_target
 
 from expunge.concept import Concept, Kind, Label
 from expunge.errors import InputError
-from expunge.inputs.matrices import check_finite, refuse_lazy, without_mask
+from expunge.inputs.matrices import (
+    as_numpy_if_tensor,
+    check_finite,
+    refuse_lazy,
+    without_mask,
+)
 from expunge.inputs.parameters import check_choice
 from expunge.inputs.several import join_concepts, match_labels, split_concepts
 
@@ -134,6 +139,7 @@ def _as_labels(y: Any, name: str) -> NDArray[Any]:
             f"{type(y).__name__} of shape {y.shape}",
             f"Pass {name}.toarray()",
         )
+    y = as_numpy_if_tensor(y, name=name)
     values = without_mask(y, name) if isinstance(y, np.ndarray) else _labels_from_frame(y, name)
     if values.dtype.kind not in "biufUO":
         what = "Complex data" if values.dtype.kind == "c" else "Labels of this type are"

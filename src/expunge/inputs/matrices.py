@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from expunge.rows.dense import DenseRows
 
 __all__ = [
     "as_matrix",
+    "as_numpy_if_tensor",
     "check_finite",
     "check_rows",
+    "check_tensor",
     "check_weights",
+    "is_tensor",
     "refuse_lazy",
     "without_mask",
 ]
@@ -28,7 +32,7 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
 
     Parameters
     ----------
-    X : array, memmap, frame or nested list of shape (n, d)
+    X : array, memmap, frame, torch tensor or nested list of shape (n, d)
     name : str
         What to call it in messages.
     least : int
@@ -37,6 +41,7 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
     Returns
     -------
     DenseRows
+        For a tensor `TensorRows`, which leave it on its device.
 
     Raises
     ------
@@ -52,30 +57,113 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
         ...
     expunge.errors.InputError: Input X contains NaN or infinity. Received 1 such value, ...
     """
+    if is_tensor(X):
+        from expunge.rows.tensor import TensorRows
+
+        check_tensor(X, name=name)
+        _check_shape(tuple(X.shape), name, least)
+        rows = TensorRows(X)
+        if not rows.is_finite:
+            check_finite(rows.X, name)
+        return rows
     A = as_matrix(X, name=name)
-    if A.ndim != 2:
+    _check_shape(A.shape, name, least)
+    check_finite(A, name)
+    return DenseRows(A)
+
+
+def _check_shape(shape: tuple[int, ...], name: str, least: int) -> None:
+    if len(shape) != 2:
         raise InputError(
-            f"Expected 2D array, got {A.ndim}D array instead: {name} needs one row per vector",
-            f"shape {A.shape}",
+            f"Expected 2D array, got {len(shape)}D array instead: {name} needs one row per vector",
+            f"shape {shape}",
             "Reshape your data: array.reshape(-1, 1) for a single feature, "
             "array.reshape(1, -1) for a single sample",
         )
-    n, d = A.shape
+    n, d = shape
     if d == 0:
         raise InputError(
             f"Found array with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required",
-            f"{name} of shape {A.shape}",
+            f"{name} of shape {shape}",
             "Pass at least one column",
         )
     if n < least:
         raise InputError(
             f"Found array with {n} sample(s) (shape=({n}, {d})) while a minimum of {least} "
             "is required",
-            f"{name} of shape {A.shape} (n_samples={n})",
+            f"{name} of shape {shape} (n_samples={n})",
             "Pass more rows",
         )
-    check_finite(A, name)
-    return DenseRows(A)
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether `X` is a torch tensor; torch is not imported for the question."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def check_tensor(X: Any, *, name: str = "X") -> Any:
+    """A torch tensor as it is, if it is strided and holds real numbers.
+
+    Parameters
+    ----------
+    X : tensor
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    tensor
+    """
+    torch = sys.modules["torch"]
+    if X.layout != torch.strided or X.is_nested:
+        raise InputError(
+            f"Sparse input {name} is not supported: an erased row is dense",
+            f"tensor of layout {X.layout}",
+            f"Pass {name}.to_dense(), or cut it into rows",
+        )
+    if X.is_complex():
+        raise InputError(
+            f"Complex data not supported in {name}",
+            f"type {X.dtype}",
+            f"Pass {name}.real or its modulus",
+        )
+    wide = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+    if X.is_quantized or (X.is_floating_point() and X.dtype not in wide):
+        raise InputError(
+            f"Numbers of this type are not supported in {name}",
+            f"type {X.dtype}",
+            f"Pass {name}.dequantize() or {name}.float()",
+        )
+    return X
+
+
+def as_numpy_if_tensor(X: Any, *, name: str = "X") -> Any:
+    """A torch tensor as a NumPy array, without its gradient; anything else as it is.
+
+    Parameters
+    ----------
+    X : anything
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    array for a tensor; bfloat16 becomes float32
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.inputs.matrices import as_numpy_if_tensor
+    >>> as_numpy_if_tensor(torch.ones(2, dtype=torch.bfloat16, requires_grad=True))
+    array([1., 1.], dtype=float32)
+    >>> as_numpy_if_tensor("a")
+    'a'
+    """
+    if not is_tensor(X):
+        return X
+    values = check_tensor(X, name=name).detach().cpu().resolve_neg()
+    return (values.float() if values.dtype == sys.modules["torch"].bfloat16 else values).numpy()
 
 
 def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
@@ -86,6 +174,7 @@ def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
             f"{type(X).__name__} of shape {X.shape}",
             f"Pass {name}.toarray(), or reduce it first with TruncatedSVD",
         )
+    X = as_numpy_if_tensor(X, name=name)
     A = without_mask(X, name) if isinstance(X, np.ndarray) else _from_frame(X, name)
     if A.dtype.kind == "c":
         raise InputError(

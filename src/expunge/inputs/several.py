@@ -88,17 +88,21 @@ def match_labels(concept: Concept, kind: Kind, labels: Sequence[Label]) -> Conce
     InputError
         On a class or column that was not fitted.
     """
-    place = {str(label): at for at, label in enumerate(labels)}
-    unknown = [label for label in concept.labels if str(label) not in place]
-    missing = set(place) - {str(label) for label in concept.labels}
-    indicators = all(isinstance(label, Indicator) for label in concept.labels)
-    if concept.kind != kind or unknown or (missing and kind != "classes" and not indicators):
+    place = {label: at for at, label in enumerate(labels)}
+    missing = place.keys() - set(concept.labels)
+    if kind == "classes":
+        missing = set()
+    for label in concept.labels:
+        if isinstance(label, Indicator):  # other classes of the same concept may be absent
+            own = label.partition("=")[0] + "="
+            missing = {other for other in missing if not str(other).startswith(own)}
+    if concept.kind != kind or missing or not place.keys() >= set(concept.labels):
         raise InputError(
             "The concept at transform time is not the one that was fitted",
             f"{concept.kind} {list(concept.labels)!r}, fitted on {kind} {list(labels)!r}",
             "Pass the same concept, with no new classes",
         )
-    to = np.array([place[str(label)] for label in concept.labels])
+    to = np.array([place[label] for label in concept.labels])
     if kind == "classes":
         return Concept(kind, to[concept.values], tuple(labels))
     Z = np.zeros((concept.n_samples, len(labels)))

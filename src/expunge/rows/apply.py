@@ -1,0 +1,97 @@
+"""An erasure applied to an array: one pass, one block at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.errors import InputError
+from expunge.parallel import BLOCK, blocks, map_spans
+
+if TYPE_CHECKING:
+    from expunge.erasure import Erasure
+
+__all__ = ["apply_to_array"]
+
+WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
+
+
+def apply_to_array(
+    erasure: Erasure, X: NDArray[Any], out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Erased rows of a real array of the erasure's width.
+
+    Parameters
+    ----------
+    erasure : Erasure
+    X : array of shape (..., d)
+    out : array of the shape and type of the result, optional
+        Where to write; may be `X` itself.
+
+    Returns
+    -------
+    array of the shape of X
+        Of its type if that is floating, else float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge import Erasure
+    >>> from expunge.rows.apply import apply_to_array
+    >>> apply_to_array(Erasure([[1.0], [0.0]], [[1.0, 0.0]]), np.array([3, 4]))
+    array([0., 4.])
+    """
+    d = erasure.n_features
+    dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
+    if out is None:
+        out = np.empty(X.shape, dtype=dtype)
+    _check_out(out, X, dtype)
+    rows, target = X.reshape(-1, d), out.reshape(-1, d)
+    work = np.float32 if dtype.itemsize <= 4 else np.float64
+    left: NDArray[Any] = erasure.left.T.astype(work)
+    right: NDArray[Any] = erasure.right.T.astype(work)
+    center = None if erasure.center is None else erasure.center.astype(work)
+    offset = None if erasure.offset is None else erasure.offset.astype(work)
+
+    def apply(start: int, stop: int) -> None:
+        buffer = np.empty((min(BLOCK, stop - start), d), dtype=work)
+        for lo, hi in blocks(start, stop):
+            x = rows[lo:hi] if dtype == work else rows[lo:hi].astype(work)
+            B = buffer[: hi - lo]
+            coordinates = (x if center is None else np.subtract(x, center, out=B)) @ right
+            if erasure.rank == 1:
+                np.multiply(coordinates, left, out=B)
+            else:
+                np.matmul(coordinates, left, out=B)
+            if offset is not None:
+                B -= offset
+            np.subtract(x, B, out=target[lo:hi], casting="same_kind")
+
+    map_spans(apply, rows.shape[0], d)
+    return out
+
+
+def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    if not isinstance(out, np.ndarray) or out.shape != X.shape or out.dtype != dtype:
+        raise InputError(
+            f"out must be an array of shape {X.shape} and type {dtype}",
+            f"{type(out).__name__} of shape {getattr(out, 'shape', None)} "
+            f"and type {getattr(out, 'dtype', None)}",
+            "Allocate it with numpy.empty(X.shape, dtype)",
+        )
+    if X.ndim != 2 and not out.flags.c_contiguous:
+        raise InputError(
+            "out must be contiguous when X is not a matrix", "a strided array", "Pass a fresh array"
+        )
+    same = (
+        out.__array_interface__["data"][0] == X.__array_interface__["data"][0]
+        and out.strides == X.strides
+    )
+    if not same and np.may_share_memory(out, X, max_work=WORK):  # type: ignore[arg-type]
+        raise InputError(
+            "out overlaps X without being X",
+            "two views of one array",
+            "Pass out=X or a fresh array",
+        )

@@ -1,0 +1,248 @@
+"""An erasure applied to a torch tensor: on its device, in its type, with gradients.
+
+Imported only when a tensor is at hand, so torch is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+
+from expunge.errors import InputError
+from expunge.parallel import BLOCK, blocks
+from expunge.rows.apply import apply_to_array
+
+if TYPE_CHECKING:
+    from expunge.concept import Concept
+    from expunge.conditional import ConditionalErasure
+    from expunge.erasure import Erasure
+
+__all__ = ["affine", "apply_conditional_to_tensor", "apply_to_tensor", "double", "work_type"]
+
+SMALL = 1 << 20  # numbers below which one expression beats a pass by blocks
+DEVICE_BLOCK = 1 << 22  # numbers handled at once on a device
+ORDINARY = (torch.Tensor, torch.nn.Parameter)  # other classes may be shadows inside a trace
+SEEN_BY_NUMPY = {torch.float64: np.float64, torch.float32: np.float32, torch.float16: np.float16}
+
+Factors = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None]
+
+# beside the erasures and not inside them: they stay frozen, and are pickled without it
+_copies: WeakKeyDictionary[Erasure, dict[tuple[torch.device, torch.dtype], Factors]]
+_copies = WeakKeyDictionary()
+
+
+def affine(
+    x: torch.Tensor,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    center: torch.Tensor | None,
+    offset: torch.Tensor | None,
+) -> torch.Tensor:
+    """``x - ((x - center) @ right.T) @ left.T + offset`` as one differentiable expression.
+
+    Parameters
+    ----------
+    x : tensor of shape (..., d)
+    left : tensor of shape (d, r)
+    right : tensor of shape (r, d)
+    center, offset : tensors of shape (d,) or None
+
+    Returns
+    -------
+    tensor of the shape and type of x
+        Computed in the type of the factors or, if that is wider, in that of x.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.rows.apply_tensor import affine
+    >>> x, u = torch.tensor([3.0, 4.0], dtype=torch.bfloat16), torch.tensor([[1.0], [0.0]])
+    >>> affine(x, u, u.T, None, None)
+    tensor([0., 4.], dtype=torch.bfloat16)
+    """
+    if _under_autocast(x):
+        with torch.autocast(x.device.type, enabled=False):
+            return affine(x, left, right, center, offset)
+    work = torch.promote_types(x.dtype, left.dtype)
+    y, left, right = x.to(work), left.to(work), right.to(work)
+    coordinates = (y if center is None else y - center) @ right.T
+    y = y - coordinates @ left.T
+    return (y if offset is None else y + offset).to(x.dtype)
+
+
+def apply_to_tensor(
+    erasure: Erasure, X: torch.Tensor, out: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Erased rows of a strided real tensor of the erasure's width.
+
+    Where a gradient may be asked for, this is one expression of torch. Else it goes block by block,
+    so that nothing but the result has the size of X.
+
+    Parameters
+    ----------
+    erasure : Erasure
+    X : tensor of shape (..., d)
+    out : tensor of the shape, type and device of the result, optional
+        Where to write; may be `X` itself.
+
+    Returns
+    -------
+    tensor of the shape of X, on its device
+        Of its type if that is floating, else float64.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge import Erasure
+    >>> from expunge.rows.apply_tensor import apply_to_tensor
+    >>> x = torch.tensor([3.0, 4.0], requires_grad=True)
+    >>> apply_to_tensor(Erasure([[1.0], [0.0]], [[1.0, 0.0]]), x).sum().backward()
+    >>> x.grad
+    tensor([0., 1.])
+    """
+    if not X.is_floating_point():
+        X = X.to(double(X.device))
+    factors = _factors(erasure, X)
+    plain = _is_plain(X)
+    if out is not None:
+        _check_out(out, X, plain)
+    if not plain or (out is None and X.numel() <= SMALL):
+        return affine(X, *factors)
+    d = erasure.n_features
+    X = X.detach().resolve_neg()
+    out = _empty(X) if out is None else out
+    rows, target = X.reshape(-1, d), out.detach().view(-1, d)
+    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
+        apply_to_array(erasure, rows.numpy(), target.numpy())
+        return out
+    size = BLOCK if X.device.type == "cpu" else max(1, DEVICE_BLOCK // d)
+    for lo, hi in blocks(0, rows.shape[0], size):
+        target[lo:hi] = affine(rows[lo:hi], *factors)
+    return out
+
+
+def apply_conditional_to_tensor(
+    erasure: ConditionalErasure, X: torch.Tensor, concept: Concept
+) -> torch.Tensor:
+    """Erased rows of a strided real tensor, given the concept of each.
+
+    Parameters
+    ----------
+    erasure : ConditionalErasure
+    X : tensor of shape (n, d)
+    concept : Concept
+        Over the labels of the erasure.
+
+    Returns
+    -------
+    tensor of shape (n, d), on the device of X
+        Of its type if that is floating, else float64.
+    """
+    if _under_autocast(X):
+        with torch.autocast(X.device.type, enabled=False):
+            return apply_conditional_to_tensor(erasure, X, concept)
+    if not X.is_floating_point():
+        X = X.to(double(X.device))
+    work = work_type(X.dtype)
+
+    def here(values: Any) -> torch.Tensor:
+        return torch.tensor(values, dtype=work, device=X.device)
+
+    x = X.to(work)
+    moved = here(concept.columns() - erasure.mean_z) @ here(erasure.shift).T
+    if erasure.maps is not None:
+        center, identity = here(erasure.center), np.eye(erasure.n_features)
+        for code in np.unique(concept.values):
+            own = torch.tensor(np.flatnonzero(concept.values == code), device=X.device)
+            rest = x[own] - moved[own] - center
+            moved = moved.index_add(0, own, rest @ here(identity - erasure.maps[code]).T)
+    return (x - erasure.strength * moved).to(X.dtype)
+
+
+def work_type(dtype: torch.dtype) -> torch.dtype:
+    """The type products are formed in: float64 for float64, else float32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def double(device: torch.device) -> torch.dtype:
+    """float64, or float32 on a device that has no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _factors(erasure: Erasure, X: torch.Tensor) -> Factors:
+    """The factors for X, copied to its device once: a hook on small batches would wait for them."""
+    place = X.device, work_type(X.dtype)
+    kept = _copies.setdefault(erasure, {}) if type(X) in ORDINARY else {}
+    if place not in kept:
+        with torch.inference_mode(False):  # what is made in inference mode serves no gradient later
+            parts = (erasure.left, erasure.right, erasure.center, erasure.offset)
+            kept[place] = cast(Factors, tuple(_copied(part, *place) for part in parts))
+    return kept[place]
+
+
+def _copied(values: Any, device: torch.device, dtype: torch.dtype) -> torch.Tensor | None:
+    return None if values is None else torch.tensor(values, dtype=dtype, device=device)
+
+
+def _under_autocast(x: torch.Tensor) -> bool:
+    """Whether products would be rounded to half precision behind our back."""
+    kind = x.device.type
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+
+
+def _is_plain(X: torch.Tensor) -> bool:
+    """Whether X is numbers in memory and no more: no gradient, tangent, batching or trace."""
+    if torch.is_grad_enabled() and X.requires_grad:
+        return False
+    if type(X) not in ORDINARY or X.is_meta:
+        return False
+    try:
+        X.data_ptr()
+    except RuntimeError:  # a wrapper without memory, as torch.func and traces make them
+        return False
+    return forward_ad.unpack_dual(X).tangent is None  # type: ignore[no-untyped-call]
+
+
+def _empty(X: torch.Tensor) -> torch.Tensor:
+    """Memory for a result; from NumPy, which asks for large pages, as these fill much faster."""
+    if X.device.type != "cpu":
+        return torch.empty(X.shape, dtype=X.dtype, device=X.device)
+    if X.dtype in SEEN_BY_NUMPY:
+        return torch.from_numpy(np.empty(X.shape, SEEN_BY_NUMPY[X.dtype]))
+    return torch.from_numpy(np.empty(X.shape, np.int16)).view(X.dtype)
+
+
+def _check_out(out: Any, X: torch.Tensor, plain: bool) -> None:
+    def kind(t: Any) -> tuple[Any, ...]:
+        return tuple(getattr(t, name, None) for name in ("shape", "dtype", "device"))
+
+    if not isinstance(out, torch.Tensor) or kind(out) != kind(X):
+        raise InputError(
+            f"out must be a tensor of shape {tuple(X.shape)} and type {X.dtype} on {X.device}",
+            f"{type(out).__name__} of shape {kind(out)[0]} and type {kind(out)[1]}",
+            "Allocate it with torch.empty_like(X)",
+        )
+    if not plain or (torch.is_grad_enabled() and out.requires_grad):
+        raise InputError(
+            "out cannot be used where a gradient is recorded",
+            "a tensor that requires grad, or a transformed one",
+            "Leave out= away, or work under torch.no_grad()",
+        )
+    if X.ndim != 2 and not out.is_contiguous():
+        raise InputError(
+            "out must be contiguous when X is not a matrix",
+            "a strided tensor",
+            "Pass a fresh tensor",
+        )
+    same = out.data_ptr() == X.data_ptr() and out.stride() == X.stride()
+    memory = [t.untyped_storage().data_ptr() for t in (out, X)]
+    if not same and memory[0] == memory[1] and X.numel():
+        raise InputError(
+            "out overlaps X without being X, or may do so",
+            "two views of one tensor",
+            "Pass out=X or a fresh tensor",
+        )
