@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import clone
 
 from expunge.concept import Concept
@@ -13,16 +14,17 @@ from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, registe
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
-from expunge.game.inlp import Finder, Found, glm_finder, least_squares_finder, nullspace
+from expunge.game.inlp import Finder, Found, Judge, glm_finder, least_squares_finder, nullspace
 from expunge.game.losses import Loss, loss_for
-from expunge.game.predictor import Problem
+from expunge.game.predictor import Predictor, Problem
 from expunge.inputs import ConceptType, check_number, check_rank, check_rng
 from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.rows.base import GlmPass
 
 __all__ = ["INLP"]
 
-ONE_SIDED = 1.645  # standard errors above chance that a probe needs to be believed, at 5 %
+LEVEL = 0.05  # share of probes without any signal that are believed nevertheless
 
 
 @register
@@ -182,13 +184,15 @@ class INLP(BaseEraser):
     def _rounds_needed(self, data: Data, moments: Moments) -> int:
         """Directions until the predictor of the training rows is at chance on the held-out ones."""
         n = data.rows.n_samples
-        held = check_rng(self.random_state).random(n) < self.validation_fraction
-        if not held.any() or held.all():
-            held[:] = np.arange(n) % 5 == 0
+        weights = np.ones(n) if data.weights is None else data.weights
+        place = check_rng(self.random_state).permutation(n)
+        held = place < np.clip(self.validation_fraction * n, 1, n - 1)
+        held[_of_every_class(data.concept, weights * (place + 1))] = False
+        if not (weights * held).any():  # too few rows to judge by
+            return 1
         if self.classifier is not None:
             find = self._classifier_finder(data, moments, ~held)
         else:
-            weights = np.ones(n) if data.weights is None else data.weights
             train = data.rows.moments(data.concept, weights * ~held)
             problem = self._problem(data, train, weights * ~held)
             find = glm_finder(problem, self._judge(problem, data, weights * held))
@@ -197,22 +201,30 @@ class INLP(BaseEraser):
         )
         return max(int(basis.shape[1]), 1)
 
-    def _judge(self, problem: Problem, data: Data, weights: Array) -> Any:
-        """Whether coefficients are at chance on the rows that `weights` holds out."""
+    def _judge(self, problem: Problem, data: Data, weights: Array) -> Judge:
+        """Whether a predictor is at chance on the rows that `weights` holds out.
 
-        def score(coef: Array, intercept: Array) -> Any:
+        It is believed when it lowers the loss there, or raises the accuracy, by more than luck
+        would. A gain g on the rows of the fit, all of it by luck, comes with a standard error of
+        2√(V0 g / n) on n new rows. Accuracy alone is blind to a rare class.
+        """
+
+        def score(coef: Array, intercept: Array) -> GlmPass:
             return data.rows.glm_pass(
                 problem.loss, coef, intercept, data.concept, weights, center=problem.center
             )
 
         null = score(np.zeros_like(problem.null.gradient), problem.null.intercept)
         count = float(weights.sum()) ** 2 / float(weights @ weights)
+        sure = ndtri(1 - LEVEL) / np.sqrt(count)
 
-        def at_chance(coef: Array, intercept: Array) -> bool:
-            got = score(coef, intercept)
-            if data.concept.kind == "continuous":
-                return bool(got.value >= null.value)
-            return _by_luck(got.accuracy, null.accuracy, count)
+        def at_chance(found: Predictor) -> bool:
+            got = score(problem.erase_transposed(found.coef), found.intercept)
+            luck = 2 * np.sqrt(null.value * max(problem.null.value - found.loss, 0.0))
+            if null.value - got.value > sure * luck:
+                return False
+            luck = np.sqrt(max(null.accuracy * (1 - null.accuracy), 0.0))
+            return not got.accuracy - null.accuracy > sure * luck  # nan for numbers
 
         return at_chance
 
@@ -236,25 +248,43 @@ class INLP(BaseEraser):
             score = float(model.score(X, y, sample_weight=data.weights))
             if train.all():
                 return Found(coef, score)
-            held = None if data.weights is None else data.weights[~train]
-            chance, count = _chance(data.concept.take(~train)), float((~train).sum())
-            reached = float(model.score(X[~train], y[~train], sample_weight=held))
-            return Found(coef, score, _by_luck(reached, chance, count))
+            held = ~train if data.weights is None else ~train & (data.weights > 0)
+            if data.concept.kind == "continuous":
+                return Found(coef, score, float(model.score(X[held], y[held])) <= 0)
+            Z = data.concept.take(held).columns()
+            if hasattr(model, "classes_") and data.concept.kind == "classes":
+                Z = Z[:, np.isin(data.concept.labels, model.classes_)]
+            scores = getattr(model, "decision_function", lambda A: A @ coef)(X[held])
+            scores = np.reshape(scores, (len(Z), -1))
+            return Found(coef, score, not _separates(scores, Z[:, -scores.shape[1] :]))
 
         return find
 
 
-def _by_luck(accuracy: float, chance: float, count: float) -> bool:
-    """Whether an accuracy over `count` rows is not significantly above chance."""
-    error = np.sqrt(max(chance * (1 - chance), 0.0) / count)
-    return bool(accuracy <= chance + ONE_SIDED * error)
-
-
-def _chance(concept: Concept) -> float:
-    """Share of the largest class; 0, the R² of the mean, for numbers."""
+def _of_every_class(concept: Concept, size: Array) -> NDArray[np.intp]:
+    """The largest row of each class, or with and without each label: to be in every fit."""
     if concept.kind == "classes":
-        return float(np.bincount(concept.values).max() / concept.n_samples)
-    return 0.0
+        order = np.lexsort((size, concept.values))
+        return order[np.flatnonzero(np.diff(concept.values[order], append=-1))]
+    columns = concept.values.T if concept.kind == "labels" else ()
+    found = [np.argmax(np.where(z == value, size, -1.0)) for z in columns for value in (0, 1)]
+    return np.array(found, dtype=np.intp)
+
+
+def _separates(scores: Array, Z: Array) -> bool:
+    """Whether a column of scores (n x m) puts the ones of its column of Z above the zeros.
+
+    The test of Mann and Whitney on ranks: it sees a rare class, and needs no threshold.
+    """
+    n, m = Z.shape
+    for s, z in zip(scores.T, Z.T, strict=True):
+        _, at, counts = np.unique(s, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[at]
+        ones = float(z.sum())
+        excess = float(z @ ranks) - ones * (n + 1) / 2
+        if excess > ndtri(1 - LEVEL / m) * np.sqrt(ones * (n - ones) * (n + 1) / 12):
+            return True
+    return False
 
 
 def _as_given(concept: Concept) -> NDArray[Any]:

@@ -11,17 +11,16 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
-from expunge.game.barycenter import barycenter, different_directions, maps_to
+from expunge.game.barycenter import barycenter, different_directions, filled, maps_to
 from expunge.game.closed_form import Rank
+from expunge.game.least_squares import regression
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
-from expunge.linalg import Array
+from expunge.linalg import Array, column_space
 from expunge.moments import Moments
 from expunge.shrinkage import check_shrinkage, shrink
 
 __all__ = ["OracleLEACE", "QuadraticLEACE"]
-
-FLOOR = 1e-12  # least variance of a direction, relative to the mean: no covariance is singular
 
 
 class _Conditional(BaseEraser):
@@ -81,7 +80,6 @@ class _Conditional(BaseEraser):
 
 def _told(moments: Moments, maps: Array | None = None) -> Solution:
     """A map told the concept: shift Σxz Σzz⁺, then a matrix for each class."""
-    shift = moments.xz @ np.linalg.pinv(moments.zz, rcond=1e-12, hermitian=True)
     d = moments.n_features
     return Solution(
         np.zeros((d, 0)),
@@ -90,7 +88,7 @@ def _told(moments: Moments, maps: Array | None = None) -> Solution:
         "closed_form",
         0.0,
         (Step(1, 0.0),),
-        shift=np.asarray(shift),
+        shift=regression(moments.xz, moments.zz),
         maps=maps,
     )
 
@@ -157,8 +155,9 @@ class QuadraticLEACE(_Conditional):
     removes the directions in which means and covariances differ most, and is approximate.
 
     Limits: it holds one d x d matrix per class. A class with d rows or fewer has a singular
-    covariance, which is shrunk first, and then only the shrunk ones become equal. Moments above the
-    second are left as they are, so other predictors (trees, neighbours) may still find the concept.
+    covariance, which is shrunk first, and then only the shrunk ones become equal. Where a class
+    does not vary at all it is taken to vary as the others do. Moments above the second are left as
+    they are, so other predictors (trees, neighbours) may still find the concept.
 
     Parameters
     ----------
@@ -231,23 +230,25 @@ class QuadraticLEACE(_Conditional):
         moments = seen.moments
         assert seen.by_class is not None
         classes = [seen.by_class[label] for label in moments.labels]
-        sizes = np.array([part.weight for part in classes])
+        shares = np.array([part.weight for part in classes]) / moments.weight
         covariances = np.stack([self._covariance(part) for part in classes])
         if not self.label_free:
-            target = barycenter(covariances, sizes / sizes.sum())
-            return _told(moments, maps_to(target, covariances))
-        means = np.column_stack([part.mean_x - moments.mean_x for part in classes])
-        within = np.einsum("k,kij->ij", sizes / sizes.sum(), covariances)
-        rank = None if self.rank == "auto" else self.rank
-        left, right = different_directions(within, means, covariances, sizes, rank)
+            covariances = filled(covariances, shares)
+            return _told(moments, maps_to(barycenter(covariances, shares), covariances))
+        scale = np.sqrt(moments.trace_xx * np.trace(moments.zz)) / moments.weight
+        U, s, kept = column_space(moments.cov_xz, scale=float(scale))
+        left, right = different_directions(
+            (U * s)[:, kept],
+            covariances,
+            shares,
+            np.array([part.n for part in classes]),
+            None if self.rank == "auto" else self.rank,
+        )
         return Solution(left, right, moments.mean_x, "closed_form", 0.0, (Step(1, 0.0),))
 
     def _covariance(self, part: Moments) -> Array:
-        """Covariance of a class, never singular."""
-        S = part.cov_xx
+        """Covariance of a class, shrunk where it has few rows."""
         rule = self.shrinkage
         if rule == "auto":
             rule = "oas" if part.n <= part.n_features else "none"
-        S = shrink(S, part.weight, rule)
-        least = FLOOR * (float(np.trace(S)) / len(S) or 1.0)
-        return np.asarray(S + least * np.eye(len(S)))
+        return shrink(part.cov_xx, part.weight, rule)

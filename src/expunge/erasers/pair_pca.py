@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
 from expunge.game.result import Step
-from expunge.inputs import as_matrix, check_rank
+from expunge.inputs import as_matrix, check_rank, check_rows
 from expunge.linalg import Array, fix_signs
 from expunge.moments import Moments
+from expunge.parallel import spans
+from expunge.rows.dense import DenseRows
 
 __all__ = ["PairPCA"]
 
@@ -33,7 +37,8 @@ class PairPCA(BaseEraser):
     a baseline.
 
     The map is x -> x - Q x, through the origin, as for word vectors: the pairs are not a sample of
-    the rows it will be applied to, so their mean is not that of those rows.
+    the rows it will be applied to, so their mean is not that of those rows. In a stream, a set has
+    to come in one chunk.
 
     Parameters
     ----------
@@ -119,6 +124,10 @@ class PairPCA(BaseEraser):
     def _certifies(self) -> bool:
         return False
 
+    def _check(self, X: Any, y: Any, concept: Any, sample_weight: Any, *, whole: bool) -> Data:
+        one_pair = whole and check_rows(X).n_samples == 2
+        return super()._check(X, y, concept, sample_weight, whole=whole and not one_pair)
+
     def _statistics(self, data: Data, *, second: bool) -> Statistics:
         return Statistics(_within_sets(data), data.rows.fingerprint())
 
@@ -142,8 +151,7 @@ class PairPCA(BaseEraser):
 def _within_sets(data: Data) -> Moments:
     """Moments of the rows measured from the mean of their set, a few hundred sets at a time.
 
-    The scatter within sets is Sxx - SxzSzz⁺Szx with z the indicators of the sets; the rows are
-    never copied as a whole.
+    The scatter within sets is Sxx - SxzSzz⁺Szx with z the indicators of the sets.
     """
     concept, d = data.concept, data.rows.n_features
     order = np.argsort(concept.values, kind="stable")
@@ -155,8 +163,7 @@ def _within_sets(data: Data) -> Moments:
         index = order[start:stop]
         _, codes = np.unique(concept.values[index], return_inverse=True)
         sets = Concept("classes", codes, tuple(range(int(codes.max()) + 1)))
-        weights = None if data.weights is None else data.weights[index]
-        part = data.rows.take(index).moments(sets, weights)
+        part = _exact_moments(data, index, sets)
         size = part.mean_z * part.weight
         # Sxz of set k is size_k (m_k - mean), so the scatter between sets is Σ Sxz Sxzᵀ / size
         between = part.xz / np.sqrt(np.where(size > 0, size, 1.0))
@@ -176,3 +183,15 @@ def _within_sets(data: Data) -> Moments:
         total = own if total is None else total.merge(own)
     assert total is not None
     return total
+
+
+def _exact_moments(data: Data, index: NDArray[np.intp], sets: Concept) -> Moments:
+    """Moments of some rows with products in float64: sets may be far apart and narrow."""
+
+    def part(lo: int, hi: int) -> Moments:
+        at = index[lo:hi]
+        X = np.asarray(cast(DenseRows, data.rows.take(at)).X, dtype=np.float64)
+        weights = None if data.weights is None else data.weights[at]
+        return Moments.of(X, sets.take(slice(lo, hi)), weights)
+
+    return reduce(Moments.merge, (part(lo, hi) for lo, hi in spans(len(index))))

@@ -16,13 +16,13 @@ import numpy as np
 
 from expunge.erasure import Erasure
 from expunge.game.least_squares import cross_moment, second_moment
-from expunge.game.predictor import Problem, fit_predictor
+from expunge.game.predictor import Predictor, Problem, fit_predictor
 from expunge.game.result import Step
 from expunge.linalg import Array, fix_signs, least_variance_directions
 from expunge.moments import Moments
 from expunge.progress import Progress
 
-__all__ = ["Finder", "Found", "glm_finder", "least_squares_finder", "nullspace"]
+__all__ = ["Finder", "Found", "Judge", "glm_finder", "least_squares_finder", "nullspace"]
 
 GRADIENT = 1e-10  # to which every inner fit goes
 NOTHING = 1e-9  # a change of the score, in units of its own spread, that counts as none
@@ -38,6 +38,7 @@ class Found:
 
 
 Finder = Callable[[Array], Found]  # from the basis erased so far (d x r) to the next predictor
+Judge = Callable[[Predictor], bool]  # whether a predictor is at chance
 
 
 def nullspace(
@@ -128,15 +129,15 @@ def least_squares_finder(moments: Moments, *, alpha: float, center: bool) -> Fin
     return find
 
 
-def glm_finder(problem: Problem, at_chance: Callable[[Array, Array], bool] | None = None) -> Finder:
+def glm_finder(problem: Problem, at_chance: Judge | None = None) -> Finder:
     """Rounds of a generalised linear model, each to a gradient of 1e-10.
 
     Parameters
     ----------
     problem : Problem
-        Its erasure is set round by round; what is known of the Hessian goes along.
+        Its erasure is set round by round, and each round starts from the null model.
     at_chance : callable, optional
-        From coefficients on the rows as they are and intercept to whether a probe is at chance.
+        Says of the predictor of a round whether it is at chance.
 
     Returns
     -------
@@ -147,10 +148,9 @@ def glm_finder(problem: Problem, at_chance: Callable[[Array, Array], bool] | Non
 
     def find(basis: Array) -> Found:
         problem.set_erasure(Erasure(basis, basis.T, center))
+        problem.hessian, problem.curvature_pairs = None, []  # the null model's are nearer
         found = fit_predictor(problem, tol=tol, exact_intercept=False)
-        done = at_chance is not None and at_chance(
-            problem.erase_transposed(found.coef), found.intercept
-        )
+        done = at_chance is not None and at_chance(found)
         little = float(np.linalg.norm(found.coef)) * problem.unit <= NOTHING
         return Found(0 * found.coef if little else found.coef, found.value, done)
 

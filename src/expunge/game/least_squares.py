@@ -1,4 +1,4 @@
-"""Second moments as the squared loss sees them, centred or about the origin."""
+"""Second moments as the squared loss sees them, and in units that no scale can spoil."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from expunge.game.losses import Squared
 from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["cross_moment", "second_moment"]
+__all__ = ["cross_moment", "in_own_units", "regression", "second_moment"]
 
 
 def second_moment(moments: Moments, center: bool) -> Array:
@@ -24,3 +24,44 @@ def cross_moment(moments: Moments, center: bool) -> tuple[Array, Array]:
         Szz = Szz + np.outer(moments.mean_z, moments.mean_z)
     E = Squared().encode(np.eye(len(moments.labels)), moments.kind)
     return C @ E, E.T @ Szz @ E
+
+
+def in_own_units(S: Array, *, least: float = 0.0) -> tuple[Array, Array]:
+    """A covariance in units of the standard deviations of its columns: the correlations.
+
+    Parameters
+    ----------
+    S : array of shape (d, d)
+    least : float
+        Variance, relative to the largest, up to which a column counts as constant.
+
+    Returns
+    -------
+    R : array of shape (d, d)
+    units : array of shape (d,)
+        What the columns are multiplied by; 0 for a constant one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.game.least_squares import in_own_units
+    >>> R, units = in_own_units(np.array([[4.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]))
+    >>> R
+    array([[1. , 0. , 0.5],
+           [0. , 0. , 0. ],
+           [0.5, 0. , 1. ]])
+    >>> units
+    array([0.5, 0. , 1. ])
+    """
+    variance = np.diag(S)
+    varies = variance > least * variance.max(initial=0.0)
+    units = np.zeros(len(S))
+    units[varies] = 1 / np.sqrt(variance[varies])
+    return units[:, None] * S * units, units
+
+
+def regression(Sxz: Array, Szz: Array) -> Array:
+    """Coefficients Sxz Szz⁺ of x on z (d x m), whatever the units of the columns of z."""
+    R, units = in_own_units(Szz)
+    inverse = np.linalg.pinv(R, rcond=1e-12, hermitian=True)
+    return np.asarray(((Sxz * units) @ inverse) * units)

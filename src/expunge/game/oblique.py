@@ -9,8 +9,9 @@ LEACE). It is the projection along C = col(Σxz) onto what Σ⁻¹C annihilates,
 
     P = I - C (CᵀΣ⁻¹C)⁻¹ CᵀΣ⁻¹,
 
-which asks for one Cholesky factor instead of an eigendecomposition. That PΣxz = 0 does not depend
-on Σ being right; only the optimality does. So an ill-conditioned Σ may be mended freely.
+which asks for one Cholesky factor instead of an eigendecomposition; any W with WᵀW = Σ⁻¹ serves.
+That PΣxz = 0 does not depend on Σ being right; only the optimality does. So an ill-conditioned Σ
+may be mended freely.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import numpy as np
 import scipy.linalg
 
 from expunge.errors import InputError
-from expunge.linalg import Array, column_space, fix_signs, inverse_root, range_basis, whitening_pair
+from expunge.game.least_squares import in_own_units
+from expunge.linalg import Array, column_space, inverse_root, range_basis, whitening_pair
 
-__all__ = ["least_change", "least_change_keeping"]
+__all__ = ["least_change", "least_change_keeping", "whitener"]
 
 MEET = 1e-6  # sine of the angle below which a task's direction counts as the concept's
+CONSTANT = 1e-18  # variance of a column, relative to the largest, below which it does not vary
 
 
 def least_change(
@@ -53,15 +56,16 @@ def least_change(
     >>> (np.eye(2) - left @ right) @ np.ones(2)
     array([0., 0.])
     """
-    scale = float(np.sqrt(np.trace(Sxx) * np.trace(Szz)))
-    C = range_basis(Sxz, scale=scale)
-    own = C.shape[1]
-    if rank is not None and rank < own:
-        W, root = whitening_pair(Sxx, rcond=len(Sxx) * eps)
-        U, _, _ = column_space(W @ Sxz @ inverse_root(Szz), scale=float(np.sqrt(own)))
-        return root @ U[:, :rank], U[:, :rank].T @ W
-    Y = _solve(Sxx, C, rcond=len(Sxx) * eps)
-    return C, np.asarray(np.linalg.solve(C.T @ Y, Y.T))
+    C = range_basis(Sxz, scale=float(np.sqrt(np.trace(Sxx) * np.trace(Szz))))
+    W = whitener(Sxx, rcond=len(Sxx) * eps)
+    if rank is not None and rank < C.shape[1]:
+        Rzz, units = in_own_units(Szz)
+        U, _, _ = column_space(
+            W @ (Sxz * units) @ inverse_root(Rzz), scale=float(np.sqrt(C.shape[1]))
+        )
+        right = U[:, :rank].T @ W
+        return Sxx @ right.T, right
+    return C, _dual(W.T @ (W @ C), C)
 
 
 def least_change_keeping(
@@ -91,7 +95,7 @@ def least_change_keeping(
     InputError
         When a direction of the task is one of the concept: it cannot be kept and erased.
     """
-    W, root = whitening_pair(Sxx, rcond=len(Sxx) * eps)
+    W = whitener(Sxx, rcond=len(Sxx) * eps)
     size = float(np.trace(Sxx))
     Cz = range_basis(Sxz, scale=float(np.sqrt(size * np.trace(Szz))))
     Ct = range_basis(Sxt, scale=float(np.sqrt(size * np.trace(Stt))))
@@ -105,18 +109,45 @@ def least_change_keeping(
             f"task's (least angle {np.degrees(np.arcsin(min(angles[-1], 1.0))):.2g} degrees)",
             "Take LEACE, which keeps no task, or a task that is not a copy of the concept",
         )
-    U = fix_signs(U)
-    MU = U - B @ (B.T @ U)
-    return root @ U, np.asarray(np.linalg.solve(U.T @ MU, MU.T @ W))
+    return Cz, _dual(W.T @ (MU - B @ (B.T @ MU)), Cz)
 
 
-def _solve(S: Array, C: Array, *, rcond: float) -> Array:
-    """S⁻¹C by Cholesky; where S is singular to `rcond`, by a whitening that mends its noise."""
-    norm = float(np.linalg.norm(S, 1))
-    L, failed = scipy.linalg.lapack.dpotrf(S, lower=1)
-    if not failed:
-        conditioned, _ = scipy.linalg.lapack.dpocon(L, norm, uplo="L")
-        if conditioned > rcond:
-            return np.asarray(scipy.linalg.cho_solve((L, True), C, check_finite=False))
-    W, _ = whitening_pair(S, rcond=rcond)
-    return np.asarray(W @ (W @ C))
+def _dual(Y: Array, C: Array) -> Array:
+    """The rows in the span of Yᵀ that read off the coordinates in C: their product with C is I."""
+    return np.asarray(np.linalg.solve(Y.T @ C, Y.T))
+
+
+def whitener(S: Array, *, rcond: float) -> Array:
+    """W with WᵀW = S⁻¹, the inverse of a Cholesky factor.
+
+    S is factored in units of its own columns, so that one of huge variance hides no other. A column
+    that does not vary is not read. Where S is singular to `rcond`, W comes from eigenvalues whose
+    noise is mended.
+
+    Parameters
+    ----------
+    S : array of shape (d, d)
+        A covariance.
+    rcond : float
+        Its relative precision.
+
+    Returns
+    -------
+    array of shape (d, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.game.oblique import whitener
+    >>> whitener(np.diag([4.0, 1e-4]), rcond=1e-6)
+    array([[  0.5,   0. ],
+           [  0. , 100. ]])
+    """
+    R, units = in_own_units(S, least=CONSTANT)
+    np.fill_diagonal(R, 1.0)  # also of a constant column
+    norm = float(np.linalg.norm(R, 1))
+    L, failed = scipy.linalg.lapack.dpotrf(R, lower=1)
+    if not failed and scipy.linalg.lapack.dpocon(L, norm, uplo="L")[0] > rcond:
+        inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1)
+        return np.asarray(inverse * units)
+    return whitening_pair(S, rcond=rcond)[0]

@@ -1,0 +1,157 @@
+"""The Gaussian barycentre: closed forms, the textbook iteration, and maps that reach it."""
+
+import numpy as np
+import pytest
+
+from expunge.game.barycenter import barycenter, different_directions, filled, maps_to
+
+
+def wishart(d, count, seed=0, n=40):
+    rng = np.random.default_rng(seed)
+    parts = [rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) for _ in range(count)]
+    return np.stack([A.T @ A / n for A in parts])
+
+
+def root(S):
+    values, V = np.linalg.eigh((S + S.T) / 2)
+    return (V * np.sqrt(values)) @ V.T
+
+
+def test_of_commuting_matrices_it_is_the_square_of_the_mean_root():
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    values = np.random.default_rng(1).uniform(0.1, 4, size=(3, 5))
+    shares = np.array([0.5, 0.3, 0.2])
+    covariances = np.stack([(Q * v) @ Q.T for v in values])
+    expected = (Q * (shares @ np.sqrt(values)) ** 2) @ Q.T
+    np.testing.assert_allclose(barycenter(covariances, shares, tol=1e-12), expected, atol=1e-9)
+
+
+def test_of_two_matrices_it_is_the_point_between_them():
+    """((1 - t)I + tT)A((1 - t)I + tT) with T the optimal map from A to B, in roots."""
+    A, B = wishart(4, 2)
+    t, rootA = 0.3, root(A)
+    back = np.linalg.inv(rootA)
+    T = back @ root(rootA @ B @ rootA) @ back
+    middle = 0.7 * np.eye(4) + t * T
+    np.testing.assert_allclose(
+        barycenter(np.stack([A, B]), np.array([0.7, t]), tol=1e-12), middle @ A @ middle, rtol=1e-7
+    )
+
+
+def test_equals_the_textbook_iteration():
+    covariances, shares = wishart(5, 3), np.array([0.2, 0.2, 0.6])
+    S = np.eye(5)
+    for _ in range(300):
+        r = root(S)
+        middle = sum(p * root(r @ C @ r) for p, C in zip(shares, covariances, strict=True))
+        S = np.linalg.inv(r) @ middle @ middle @ np.linalg.inv(r)
+    np.testing.assert_allclose(barycenter(covariances, shares, tol=1e-12), S, rtol=1e-6)
+
+
+def cost(S, covariances, shares):
+    """Mean squared distance of Bures and Wasserstein."""
+    r = root(S)
+    return sum(
+        p * np.trace(S + C - 2 * root(r @ C @ r)) for p, C in zip(shares, covariances, strict=True)
+    )
+
+
+def test_nothing_near_it_is_nearer_to_all():
+    covariances, shares = wishart(4, 3), np.array([0.5, 0.25, 0.25])
+    S = barycenter(covariances, shares)
+    best = cost(S, covariances, shares)
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        E = rng.normal(size=(4, 4))
+        for h in (1e-2, -1e-2):
+            assert cost(S + h * (E + E.T), covariances, shares) > best
+    assert cost(np.einsum("k,kij", shares, covariances), covariances, shares) > best + 1e-2
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 100])
+def test_maps_reach_any_target_and_are_the_least_change(max_iter):
+    covariances, shares = wishart(4, 3), np.full(3, 1 / 3)
+    S = barycenter(covariances, shares, max_iter=max_iter)
+    for A, C in zip(maps_to(S, covariances), covariances, strict=True):
+        np.testing.assert_allclose(A @ C @ A.T, S, rtol=1e-10)
+        np.testing.assert_allclose(A, A.T, atol=1e-9)  # symmetric and
+        assert np.linalg.eigvalsh((A + A.T) / 2)[0] > 0  # positive: the gradient of a convex map
+        r = root(S)
+        textbook = r @ np.linalg.inv(root(r @ C @ r)) @ r
+        np.testing.assert_allclose(A, textbook, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-6])
+def test_a_column_of_small_scale_is_kept(scale):
+    """Its variance comes out as it would on its own, not as rounding of the others."""
+    covariances = np.stack([np.diag([1.0, 4.0]), np.diag([9.0, 1.0])])
+    shares = np.array([0.5, 0.5])
+    units = np.diag([1.0, scale])
+    S = barycenter(units @ covariances @ units, shares)
+    np.testing.assert_allclose(np.diag(S), [4.0, 2.25 * scale**2], rtol=1e-6)
+    A = maps_to(S, units @ covariances @ units)
+    np.testing.assert_allclose(A[0], np.diag([2.0, 0.75]), atol=1e-6)
+
+
+def test_where_a_class_does_not_vary_it_gets_the_variance_of_all():
+    flat = np.diag([1.0, 0.0, 4.0])
+    covariances = np.stack([flat, np.eye(3), np.zeros((3, 3))])
+    shares = np.array([0.5, 0.25, 0.25])
+    pooled = np.einsum("k,kij", shares, covariances)
+    found = filled(covariances, shares)
+    np.testing.assert_allclose(found[0], flat + np.diag([0, pooled[1, 1], 0]), atol=1e-12)
+    np.testing.assert_allclose(found[1], np.eye(3))
+    np.testing.assert_allclose(found[2], pooled, atol=1e-12)
+    A = maps_to(barycenter(found, shares), found)
+    assert np.abs(A).max() < 5  # a new row of the third class is not blown up
+
+
+def test_full_covariances_are_left_as_they_are():
+    covariances = wishart(5, 3)
+    np.testing.assert_array_equal(filled(covariances, np.full(3, 1 / 3)), covariances)
+
+
+def different(covariances, sizes, rank=None, means=None):
+    shares, d = sizes / sizes.sum(), covariances.shape[-1]
+    means = np.zeros((d, 0)) if means is None else means
+    return different_directions(means, covariances, shares, sizes, rank)
+
+
+def test_directions_that_differ_are_found_in_order():
+    """Spreads 9, 1.5 and 1 times as large in one class: first the first, then the second."""
+    covariances = np.stack([np.eye(4), np.diag([9.0, 1.5, 1.0, 1.0])])
+    sizes = np.array([10_000, 10_000])
+    for rank, axes in ((1, [0]), (2, [0, 1])):
+        left, right = different(covariances, sizes, rank)
+        np.testing.assert_allclose(np.diag(left @ right)[axes], 1, atol=1e-10)
+        assert np.linalg.matrix_rank(left @ right) == rank
+    assert different(covariances, sizes)[0].shape == (4, 2)
+
+
+def test_means_come_first():
+    covariances = np.stack([np.eye(3), np.diag([9.0, 1.0, 1.0])])
+    left, right = different(covariances, np.array([99, 99]), 1, means=np.eye(3)[:, 2:])
+    np.testing.assert_allclose(left @ right, np.diag([0, 0, 1.0]), atol=1e-12)
+
+
+def test_equal_covariances_give_no_directions():
+    rng = np.random.default_rng(0)
+    parts = rng.normal(size=(2, 2000, 6))
+    covariances = np.einsum("kni,knj->kij", parts, parts) / 2000
+    assert different(covariances, np.array([2000, 2000]))[0].shape == (6, 0)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-8])
+def test_a_constant_or_tiny_column_is_no_difference(scale):
+    D = np.diag([1.0, 1.0, scale])
+    covariances = np.stack([D @ D, D @ np.diag([9.0, 1.0, 1.0]) @ D])
+    left, right = different(covariances, np.array([9999, 9999]))
+    np.testing.assert_allclose(left @ right, np.diag([1.0, 0, 0]), atol=1e-9)
+
+
+def test_one_direction_at_least_is_left():
+    """More means than columns: every direction but those of the means may stay."""
+    covariances = np.stack([np.eye(2), 50 * np.eye(2)])
+    left, _ = different(covariances, np.array([999, 999]), means=np.eye(2))
+    assert left.shape == (2, 2)
+    assert different(covariances, np.array([999, 999]))[0].shape == (2, 1)
