@@ -1,0 +1,96 @@
+"""An audit as one HTML page that opens anywhere, and pages of the same look for anything else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from expunge.artifact import write_atomically
+from expunge.report.findings import (
+    damage_section,
+    fairness_section,
+    picture_section,
+    spectrum_section,
+    words_section,
+)
+from expunge.report.page import render_page
+from expunge.report.parts import (
+    Card,
+    Cards,
+    Cell,
+    Details,
+    Facts,
+    Figure,
+    Items,
+    Section,
+    Statement,
+    Table,
+    View,
+)
+from expunge.report.probing import probe_section
+from expunge.report.provenance import data_section, limits_section, method_section, title_of
+from expunge.report.values import cleaned
+from expunge.report.verdict import verdict_section
+
+__all__ = [
+    "Card",
+    "Cards",
+    "Cell",
+    "Details",
+    "Facts",
+    "Figure",
+    "Items",
+    "Section",
+    "Statement",
+    "Table",
+    "View",
+    "render",
+    "render_page",
+    "write_report",
+]
+
+SECTIONS = (
+    verdict_section,
+    picture_section,
+    probe_section,
+    words_section,
+    damage_section,
+    fairness_section,
+    spectrum_section,
+    method_section,
+    data_section,
+    limits_section,
+)
+
+
+def render(audit_dict: Mapping[str, Any]) -> str:
+    """The page of an audit.
+
+    Parameters
+    ----------
+    audit_dict : mapping
+        Of `Audit.to_dict`, or the same read back from JSON.
+
+    Returns
+    -------
+    str
+        HTML, the same for the same audit.
+    """
+    audit = cleaned(audit_dict)
+    title, subtitle = title_of(audit)
+    sections = [found for make in SECTIONS if (found := make(audit)) is not None]
+    numbers = {key: value for key, value in audit.items() if key != "pca"}
+    return render_page(title, sections, subtitle=subtitle, data=numbers)
+
+
+def write_report(audit: Any, path: str | os.PathLike[str]) -> None:
+    """Write the page of an audit to a file, all of it or nothing.
+
+    Parameters
+    ----------
+    audit : Audit or mapping
+    path : str or path
+    """
+    content = audit if isinstance(audit, Mapping) else audit.to_dict()
+    write_atomically(path, render(content).encode())
