@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 .PHONY: demo test lint types bench clean
 
 demo: $(VENV)/.core
-	$(BIN)/expunge demo
+	$(BIN)/expunge demo --report expunge-demo.html
 
 test: lint types
 	$(BIN)/python -m pytest -n auto
@@ -25,7 +25,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python

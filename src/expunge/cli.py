@@ -14,6 +14,7 @@ import typer
 from expunge._version import __version__
 from expunge.commands.demo import demo
 from expunge.commands.info import info
+from expunge.commands.reproduce import reproduce
 from expunge.errors import ExpungeError
 
 __all__ = ["app", "main"]
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(info)
+app.command()(reproduce)
 
 
 def _show_version(wanted: bool) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from expunge.audit import audit
 from expunge.data import GloveGender, LabelledWords, load_glove
 from expunge.erasers.rlace import RLACE
 from expunge.erasure import Erasure
@@ -15,7 +17,7 @@ from expunge.game.certificate import Certificate, certify
 from expunge.game.losses import loss_for
 from expunge.inputs import check_concept, check_rows
 
-__all__ = ["Change", "DemoResult", "Neighbours", "run_demo"]
+__all__ = ["Change", "DemoResult", "Neighbours", "run_demo", "write_demo_report"]
 
 WORDS = ("ocean", "museum", "doctor", "receptionist", "politician")
 SVM_ROWS = 4000  # training words of the non-linear probe, to keep the demonstration short
@@ -152,6 +154,28 @@ def run_demo(progress: Callable[[str], None] | None = None) -> DemoResult:
         certificate=certificate,
         erasure=erasure,
     )
+
+
+def write_demo_report(result: DemoResult, path: Path) -> None:
+    """Write a full audit of the demonstration's erasure to a page.
+
+    Parameters
+    ----------
+    result : DemoResult
+    path : path
+        Of an HTML file.
+    """
+    glove = load_glove()
+    train, test = glove.train, glove.test
+    found = audit(
+        result.erasure,
+        train.X,
+        LABELS[train.y],
+        test.X,
+        LABELS[test.y],
+        words=test.words,
+    )
+    found.to_html(path)
 
 
 def _erased(erasure: Erasure, part: LabelledWords) -> LabelledWords:

@@ -31,21 +31,32 @@ Save = Annotated[
 ]
 
 
-def demo(json_file: JsonFile = None, save: Save = None) -> None:
-    """Erase gender from word vectors, and show what is left and what was lost."""
-    from expunge.demo import run_demo
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write a full audit to this page, e.g. a.html."),
+]
 
-    check_target(json_file)
-    check_target(save)
+
+def demo(json_file: JsonFile = None, save: Save = None, report: Report = None) -> None:
+    """Erase gender from word vectors, and show what is left and what was lost."""
+    from expunge.demo import run_demo, write_demo_report
+
+    for target in (json_file, save, report):
+        check_target(target)
     with spinner("starting") as progress:
         result = run_demo(progress)
+        if report is not None:
+            progress("auditing: probes of every kind, for the page")
+            write_demo_report(result, report)
     if save is not None:
         result.erasure.save(save)
     write_json(json_file, "demo", result.to_dict())
-    render(result, console(), save)
+    render(result, console(), save, report)
 
 
-def render(result: DemoResult, screen: Console, saved: Path | None = None) -> None:
+def render(
+    result: DemoResult, screen: Console, saved: Path | None = None, report: Path | None = None
+) -> None:
     """Print a result.
 
     Parameters
@@ -54,6 +65,8 @@ def render(result: DemoResult, screen: Console, saved: Path | None = None) -> No
     screen : rich.console.Console
     saved : path, optional
         Where the erasure was saved.
+    report : path, optional
+        Where the page was written.
     """
     screen.print("Erasing gender from word vectors (GloVe)", style="bold")
     screen.print(
@@ -81,6 +94,9 @@ def render(result: DemoResult, screen: Console, saved: Path | None = None) -> No
         f"({_percent(result.nonlinear_probe.before)} before). Only linear predictors are kept out.",
         style="yellow",
     )
+    if report is not None:
+        name = printable(str(report), screen.encoding)
+        screen.print(f"Full audit with pictures: open {name} in a browser", soft_wrap=True)
     _next_step(screen, saved)
 
 

@@ -1,4 +1,4 @@
-"""The embedded example: a slice of GloVe with gender labels, word lists, SimLex-999.
+"""The embedded examples: a slice of GloVe with gender labels, word lists, SimLex-999, faces.
 
 Nothing is read before a function is called. Sources and licences: ``SOURCES.md`` in this folder.
 """
@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.data.faces import OrlFaces, load_orl_faces
 from expunge.errors import InputError
 
 __all__ = [
     "GloveGender",
     "LabelledWords",
+    "OrlFaces",
     "SimLex",
     "WeatTest",
     "WordLists",
     "WordSet",
     "load_glove",
+    "load_orl_faces",
     "load_simlex",
     "load_word_lists",
 ]

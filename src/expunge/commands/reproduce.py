@@ -1,0 +1,123 @@
+"""`expunge reproduce`: the paper's experiments, ours beside the paper's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from expunge.commands.output import (
+    JsonFile,
+    check_target,
+    console,
+    printable,
+    table,
+    write_json,
+)
+from expunge.reproduce.registry import EXPERIMENTS, find_experiment
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from expunge.reproduce import Reproduction
+
+__all__ = ["render", "reproduce"]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help=f"The experiment: {', '.join(EXPERIMENTS)}.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Folder for the results; else reproduce-NAME."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="PATH",
+        help="Your data, such as glove.6B.300d.txt; else embedded ones.",
+    ),
+]
+Runs = Annotated[
+    int | None,
+    typer.Option("--runs", metavar="N", help="Repetitions; else as many as in the paper."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Measure less, in about a minute.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of the first run.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the unfinished runs in the folder.")
+]
+
+
+def reproduce(
+    name: Name,
+    out: Out = None,
+    data: Data = None,
+    runs: Runs = None,
+    quick: Quick = False,
+    seed: Seed = 0,
+    resume: Resume = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Repeat an experiment of the paper: tables and figures, ours beside the paper's."""
+    from expunge.reproduce import reproduce as repeat
+
+    check_target(json_file)
+    folder = out if out is not None else Path(f"reproduce-{find_experiment(name).name}")
+    shown = console(stderr=True).is_terminal
+    try:
+        done = repeat(
+            name, folder, data, runs, quick=quick, seed=seed, resume=resume, verbose=shown
+        )
+    except ImportError as error:
+        typer.echo(f"expunge: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    except KeyboardInterrupt:
+        typer.echo("expunge: interrupted; finished work is kept, go on with --resume", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    write_json(json_file, "reproduce", done.to_dict())
+    render(done, console())
+
+
+def render(done: Reproduction, screen: Console) -> None:
+    """Print what came out, the tables that have figures of the paper, and where the files are.
+
+    Parameters
+    ----------
+    done : Reproduction
+    screen : rich.console.Console
+    """
+    from expunge.reproduce.tables import cells, heads
+
+    def say(text: str, style: str = "") -> None:
+        screen.print(_plain(text, screen.encoding), style=style or None)
+
+    data = done.results.data
+    say(done.experiment.title, "bold")
+    say(f"{data.source}; {done.results.settings.runs} runs")
+    for sentence in done.findings:
+        say(f"- {sentence}")
+    for shown in done.tables:
+        names = heads(shown)
+        if "difference" not in names:  # the paper prints no number
+            continue
+        say(f"\n{shown.title} (paper: {shown.where})", "bold")
+        made = table(*names[:-1], right=("difference",))
+        for row in cells(shown, data.not_comparable):
+            made.add_row(*(_plain(entry, screen.encoding) for entry in row[:-1]))
+        screen.print(made)
+    if data.not_comparable:
+        say(f"\nThe data are not the paper's: {data.not_comparable}.", "yellow")
+    say(f"\nResults: {done.out / 'report.html'}, tables.md, results.json and figures beside it.")
+
+
+def _plain(text: str, encoding: str) -> str:
+    """Text for a terminal of this encoding, with plain signs where it lacks the proper ones."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.replace("±", "+-").replace("–", "-")
+    return "\n".join(printable(line, encoding) for line in text.split("\n"))

@@ -1,0 +1,220 @@
+"""One look for all figures: made for print, told apart without colours too, kept as PNG and PDF."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from expunge.artifact import write_atomically
+from expunge.integrations.optional import require
+from expunge.linalg import Array
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PURPLE",
+    "SKY",
+    "VERMILION",
+    "Style",
+    "curve",
+    "legend_below",
+    "look",
+    "new_figure",
+    "png_of",
+    "write_figure",
+]
+
+# the palette of Okabe and Ito, told apart by people with any colour vision
+BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+PURPLE, SKY, BLACK, GREY = "#cc79a7", "#56b4e9", "#1a1a1a", "#7a7a7a"
+
+LOOK = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "pdf.fonttype": 42,
+}
+DPI = 200
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a method looks in every figure.
+
+    Attributes
+    ----------
+    color : str
+    marker, line : str
+        As matplotlib has them.
+    hollow : bool
+        Whether the markers are large and empty, to be seen around those of a line that covers it.
+    """
+
+    color: str
+    marker: str = "o"
+    line: str = "-"
+    hollow: bool = False
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """The common look for everything drawn inside; `reproduce` draws all pictures in it."""
+    with require("matplotlib", "reproduce").rc_context(LOOK):
+        yield
+
+
+def new_figure(
+    width: float = 6.0, height: float = 3.4, rows: int = 1, columns: int = 1, **kwargs: Any
+) -> tuple[Any, Any]:
+    """A figure in the common look, without a window.
+
+    Parameters
+    ----------
+    width, height : float
+        Inches; 6 fills the width of a page.
+    rows, columns : int
+    **kwargs
+        Of matplotlib's ``Figure.subplots``.
+
+    Returns
+    -------
+    figure, axes
+        One axes, or an array of them.
+
+    Examples
+    --------
+    >>> from expunge.reproduce.figures import new_figure
+    >>> figure, axes = new_figure(6, 3, columns=2, sharey=True)
+    >>> len(axes)
+    2
+    """
+    require("matplotlib", "reproduce")
+    from matplotlib.figure import Figure
+
+    with look():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, figure.subplots(rows, columns, **kwargs)
+
+
+def curve(
+    axes: Any, x: Sequence[float] | Array, mean: Array, sd: Array, label: str, style: Style
+) -> None:
+    """A line with a band of one standard deviation.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+    x : sequence of k numbers
+    mean, sd : arrays of shape (k,)
+    label : str
+    style : Style
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.reproduce.figures import BLUE, Style, curve, new_figure
+    >>> figure, axes = new_figure()
+    >>> curve(axes, [1, 2], np.array([0.9, 0.5]), np.zeros(2), "RLACE", Style(BLUE))
+    >>> len(axes.lines)
+    1
+    """
+    x = np.asarray(x, dtype=float)
+    axes.plot(
+        x,
+        mean,
+        label=label,
+        color=style.color,
+        marker=style.marker,
+        linestyle=style.line,
+        markerfacecolor="white" if style.hollow else style.color,
+        markeredgecolor=style.color if style.hollow else "white",
+        markeredgewidth=1.1 if style.hollow else 0.6,
+        markersize=6.5 if style.hollow else 5,
+        zorder=2.5 if style.hollow else 3,
+    )
+    if np.any(sd > 0):
+        axes.fill_between(x, mean - sd, mean + sd, color=style.color, alpha=0.2, linewidth=0)
+
+
+def legend_below(figure: Any, axes: Any, columns: int = 3, **kwargs: Any) -> Any:
+    """One legend under all axes of a figure, where it hides nothing.
+
+    Parameters
+    ----------
+    figure : matplotlib figure
+    axes : matplotlib axes
+        Whose labels it shows.
+    columns : int
+    **kwargs
+        Of matplotlib's ``Figure.legend``.
+
+    Returns
+    -------
+    matplotlib legend
+    """
+    handles, labels = axes.get_legend_handles_labels()
+    return figure.legend(handles, labels, loc="outside lower center", ncols=columns, **kwargs)
+
+
+def png_of(figure: Any) -> bytes:
+    """A figure as the bytes of a PNG file; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : matplotlib figure
+
+    Returns
+    -------
+    bytes
+    """
+    return _saved(figure, "png", {"Software": None})
+
+
+def write_figure(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write a figure as PNG and PDF.
+
+    Parameters
+    ----------
+    figure : matplotlib figure
+    folder : path
+    name : str
+        Of the files, without their endings.
+
+    Returns
+    -------
+    png, pdf : path
+    """
+    png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
+    write_atomically(png, png_of(figure))
+    write_atomically(pdf, _saved(figure, "pdf", {"CreationDate": None}))
+    return png, pdf
+
+
+def _saved(figure: Any, kind: str, metadata: dict[str, Any]) -> bytes:
+    stream = io.BytesIO()
+    with look():
+        figure.savefig(stream, format=kind, dpi=DPI, metadata=metadata)
+    return stream.getvalue()

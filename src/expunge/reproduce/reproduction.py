@@ -1,0 +1,191 @@
+"""`reproduce`: an experiment of the paper from the data to tables, figures and a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from expunge._version import __version__
+from expunge.artifact import write_atomically
+from expunge.errors import InputError
+from expunge.inputs import check_number
+from expunge.integrations.optional import require
+from expunge.reproduce.experiment import Experiment, Picture, Settings, Table
+from expunge.reproduce.figures import look, png_of, write_figure
+from expunge.reproduce.numbers import plain
+from expunge.reproduce.paper import CITATION
+from expunge.reproduce.registry import find_experiment
+from expunge.reproduce.results import Results
+from expunge.reproduce.runs import Folder, run_all
+from expunge.reproduce.tables import markdown, table_to_dict
+
+__all__ = ["Reproduction", "reproduce"]
+
+NEEDED = ("matplotlib", "jinja2", "plotly")
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """A finished experiment.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    results : Results
+    tables : sequence of Table
+    pictures : sequence of Picture
+    findings : sequence of str
+        Sentences with what came out.
+    out : path
+        The folder with results.json, tables.md, report.html and figures.
+    """
+
+    experiment: Experiment
+    results: Results
+    tables: Sequence[Table]
+    pictures: Sequence[Picture]
+    findings: Sequence[str]
+    out: Path
+
+    def __str__(self) -> str:
+        return "\n".join([self.experiment.title, *self.findings, f"Files in {self.out}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that results.json holds."""
+        data, settings = self.results.data, self.results.settings
+        return {
+            "experiment": self.experiment.name,
+            "title": self.experiment.title,
+            "paper": CITATION,
+            "settings": {"runs": settings.runs, "quick": settings.quick, "seed": settings.seed},
+            "seeds": settings.seeds,
+            "versions": _versions(),
+            "data": {
+                "source": data.source,
+                "fingerprint": data.fingerprint,
+                "comparable": not data.not_comparable,
+                "not_comparable": data.not_comparable,
+                "facts": plain(data.facts),
+            },
+            "findings": list(self.findings),
+            "parts": self.results.to_dict(),
+            "tables": [table_to_dict(table, data.not_comparable) for table in self.tables],
+            "figures": [
+                {"name": p.name, "title": p.title, "caption": p.caption, "paper": p.where}
+                for p in self.pictures
+            ],
+        }
+
+
+def reproduce(
+    name: str,
+    out: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
+    runs: int | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    resume: bool = False,
+    verbose: bool = False,
+) -> Reproduction:
+    """Repeat an experiment of the paper and write its tables and figures, ours beside the paper's.
+
+    Parameters
+    ----------
+    name : {"glove"}
+        See `expunge.reproduce.EXPERIMENTS`.
+    out : str or path
+        A folder for results.json, tables.md, report.html, figures/ and the finished runs.
+    data : str or path, optional
+        The data to use; by default those that come with the package.
+    runs : int, optional
+        Repetitions with different seeds; by default as many as in the paper, 2 when quick.
+    quick : bool
+        Whether to measure less of everything, in about a minute.
+    seed : int
+        Of the first run; the next has the next number.
+    resume : bool
+        Whether to go on from the finished parts of runs in `out`.
+    verbose : bool
+        Whether to show a progress bar with the time left.
+
+    Returns
+    -------
+    Reproduction
+
+    Raises
+    ------
+    InputError
+        For bad data, and when `out` holds runs of something else.
+    ImportError
+        Without matplotlib, jinja2 or plotly; the message names the extra that brings them.
+
+    Examples
+    --------
+    >>> from expunge.reproduce import EXPERIMENTS, reproduce
+    >>> "glove" in EXPERIMENTS
+    True
+    >>> print(reproduce("glove", "glove-results", quick=True))  # doctest: +SKIP
+    """
+    experiment = find_experiment(name)
+    for package in NEEDED:  # before the work, not after it
+        require(package, "reproduce")
+    settings = _settings(experiment, runs, quick, seed)
+    source = None if data is None else Path(data)
+    if source is not None and not source.exists():
+        raise InputError("There is no such data", str(source), "Name a file or folder that exists")
+    target = Path(out)
+    if target.exists() and not target.is_dir():
+        raise InputError("The results need a folder", f"{target}, a file", "Name a folder")
+    loaded = experiment.load(source, settings)
+    folder = Folder(target)
+    folder.open(experiment.name, settings, loaded.fingerprint, resume=resume)
+    results = run_all(experiment, loaded, settings, folder, verbose=verbose)
+    done = Reproduction(
+        experiment=experiment,
+        results=results,
+        tables=tuple(experiment.tables(results)),
+        pictures=tuple(experiment.pictures(results)),
+        findings=tuple(experiment.findings(results)),
+        out=target,
+    )
+    _write(done)
+    return done
+
+
+def _settings(experiment: Experiment, runs: int | None, quick: bool, seed: int) -> Settings:
+    count = runs if runs is not None else experiment.quick_runs if quick else experiment.runs
+    check_number(count, "runs", least=1, whole=True)
+    check_number(seed, "seed", least=0, whole=True)
+    return Settings(int(count), bool(quick), int(seed))
+
+
+def _write(done: Reproduction) -> None:
+    """All files but those of the runs."""
+    from expunge.reproduce.page import report_page
+
+    numbers, not_comparable = done.to_dict(), done.results.data.not_comparable
+    text = json.dumps(numbers, indent=1, allow_nan=False, ensure_ascii=False)
+    write_atomically(done.out / "results.json", f"{text}\n".encode())
+    tables = markdown(done.experiment.title, done.tables, not_comparable)
+    write_atomically(done.out / "tables.md", tables.encode())
+    folder = done.out / "figures"
+    folder.mkdir(exist_ok=True)
+    with look():
+        drawn = [(picture, picture.draw(done.results)) for picture in done.pictures]
+    for picture, figure in drawn:
+        write_figure(figure, folder, picture.name)
+    pngs = [(picture, png_of(figure)) for picture, figure in drawn]
+    page = report_page(done.experiment, done.results, done.tables, pngs, numbers)
+    write_atomically(done.out / "report.html", page.encode())
+
+
+def _versions() -> dict[str, str]:
+    packages = ("numpy", "scipy", "scikit-learn")
+    found = {"expunge": __version__, "python": platform.python_version()}
+    return found | {package: version(package) for package in packages}

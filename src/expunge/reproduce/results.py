@@ -1,0 +1,137 @@
+"""The finished runs of an experiment, ready for tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.linalg import Array
+from expunge.reproduce.experiment import Loaded, Settings
+from expunge.reproduce.numbers import Number, plain, summarise
+
+__all__ = ["Results"]
+
+SKIPPED = "skipped"
+
+
+class Results:
+    """What the parts measured.
+
+    Parameters
+    ----------
+    settings : Settings
+    data : Loaded
+    parts : mapping from str to sequence of trees
+        For each part the results of its runs.
+    read_arrays : callable
+        ``read_arrays(key, run)`` -> the arrays that a run has kept.
+
+    Examples
+    --------
+    >>> from expunge.reproduce.experiment import Loaded, Settings
+    >>> from expunge.reproduce.results import Results
+    >>> trees = {"weat": [{"d": [0.5, 1.0]}, {"d": [0.7, 1.0]}]}
+    >>> results = Results(Settings(2), Loaded(None, "nothing", "0"), trees)
+    >>> print(results.number("weat", "d", 0))
+    0.600 ± 0.141
+    >>> mean, sd = results.series("weat", "d")
+    >>> mean.round(3)
+    array([0.6, 1. ])
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        data: Loaded,
+        parts: Mapping[str, Sequence[Any]],
+        read_arrays: Callable[[str, int], dict[str, NDArray[Any]]] | None = None,
+    ) -> None:
+        self.settings, self.data = settings, data
+        self._parts = {name: [plain(tree) for tree in trees] for name, trees in parts.items()}
+        self._read_arrays = read_arrays
+
+    def has(self, part: str) -> bool:
+        """Whether a part was measured, not skipped."""
+        return bool(self._parts.get(part)) and not self.skipped(part)
+
+    def skipped(self, part: str) -> str:
+        """Why a part was skipped; empty if it was not."""
+        trees = self._parts.get(part) or [{}]
+        return str(trees[0].get(SKIPPED, "")) if isinstance(trees[0], dict) else ""
+
+    def runs(self, part: str) -> list[Any]:
+        """The trees of a part, one for each run."""
+        return list(self._parts[part])
+
+    def first(self, part: str, *path: str | int) -> Any:
+        """What stands at a place in the tree of the first run."""
+        return _at(self._parts[part][0], path)
+
+    def values(self, part: str, *path: str | int) -> list[Any]:
+        """What stands at a place in the tree of each run."""
+        return [_at(tree, path) for tree in self._parts[part]]
+
+    def number(self, part: str, *path: str | int) -> Number:
+        """Mean and standard deviation over the runs of the number at a place.
+
+        Parameters
+        ----------
+        part : str
+        *path : str or int
+            Keys and positions on the way to it.
+
+        Returns
+        -------
+        Number
+        """
+        return Number.of(self.values(part, *path))
+
+    def series(self, part: str, *path: str | int) -> tuple[Array, Array]:
+        """Means and standard deviations of the list of numbers at a place.
+
+        Parameters
+        ----------
+        part : str
+        *path : str or int
+
+        Returns
+        -------
+        mean, sd : arrays of shape (k,)
+            The standard deviation is 0 for a single run.
+        """
+        values = np.array(self.values(part, *path), dtype=np.float64)
+        sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
+        return values.mean(axis=0), np.asarray(sd)
+
+    def arrays(self, key: str, run: int = 0) -> dict[str, NDArray[Any]]:
+        """Arrays that a run has kept under this key.
+
+        Parameters
+        ----------
+        key : str
+        run : int
+
+        Returns
+        -------
+        dict from str to array
+        """
+        if self._read_arrays is None:
+            raise KeyError(key)
+        return self._read_arrays(key, run)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For each part the trees of its runs and their summary."""
+        return {
+            name: {"summary": summarise(trees), "runs": trees}
+            for name, trees in self._parts.items()
+            if trees
+        }
+
+
+def _at(tree: Any, path: Sequence[str | int]) -> Any:
+    for step in path:
+        tree = tree[int(step)] if isinstance(tree, list) else tree[str(step)]
+    return tree

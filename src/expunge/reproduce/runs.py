@@ -1,0 +1,307 @@
+"""Runs that survive a crash: every finished part of a run is a file, and is not done again."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge._version import __version__
+from expunge.artifact import write_atomically
+from expunge.errors import InputError
+from expunge.progress import Progress
+from expunge.reproduce.experiment import Experiment, Loaded, Part, Settings, SkipPart
+from expunge.reproduce.numbers import plain
+from expunge.reproduce.results import SKIPPED, Results
+
+__all__ = ["Folder", "Run", "run_all"]
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Folder:
+    """The files of an experiment: a plan, and below it one folder for each run.
+
+    Parameters
+    ----------
+    path : path
+        Made if it is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, experiment: str, settings: Settings, fingerprint: str, *, resume: bool) -> None:
+        """Write the plan, or check that the plan found is the same.
+
+        Parameters
+        ----------
+        experiment : str
+        settings : Settings
+        fingerprint : str
+            Of the data.
+        resume : bool
+            Whether finished runs may be there. Their number may differ.
+
+        Raises
+        ------
+        InputError
+            When there are runs and they were not expected, or are of another experiment.
+        """
+        plan = {
+            "experiment": experiment,
+            "quick": settings.quick,
+            "seed": settings.seed,
+            "data": fingerprint,
+            "version": __version__,
+        }
+        file = self.path / "runs" / "plan.json"
+        found = _read_json(file)
+        if found is None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            _write_json(file, plan)
+        elif not resume:
+            raise InputError(
+                "The folder holds runs already",
+                str(self.path),
+                "Go on with them (--resume, resume=True) or name another folder",
+            )
+        elif differing := [key for key in plan if plan[key] != found.get(key)]:
+            was = ", ".join(f"{key} {found.get(key)!r}, not {plan[key]!r}" for key in differing)
+            raise InputError(
+                "The runs in the folder were made otherwise, so they cannot be resumed",
+                was,
+                "Name another folder, or ask for the same as before",
+            )
+
+    def part_file(self, number: int, part: str) -> Path:
+        """Where the result of a part of a run is."""
+        return self.path / "runs" / f"run-{number + 1:02d}" / f"{part}.json"
+
+    def result(self, number: int, part: str) -> Any:
+        """The tree of a finished part of a run; None if it is not finished."""
+        found = _read_json(self.part_file(number, part))
+        return None if found is None else found.get("result")
+
+    def keep_result(self, number: int, part: str, tree: Any, seconds: float) -> None:
+        """Write the result of a part of a run."""
+        file = self.part_file(number, part)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _write_json(file, {"seconds": round(seconds, 2), "result": plain(tree)})
+
+    def arrays(self, key: str, number: int) -> Arrays:
+        """The arrays that a run has kept under a key."""
+        with np.load(self._array_file(key, number), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+
+    def has_arrays(self, key: str, number: int) -> bool:
+        """Whether a run has kept something under a key."""
+        return self._array_file(key, number).exists()
+
+    def keep_arrays(self, key: str, number: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write arrays of a run."""
+        file = self._array_file(key, number)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        stream = io.BytesIO()
+        np.savez(stream, allow_pickle=False, **arrays)
+        write_atomically(file, stream.getvalue())
+
+    def _array_file(self, key: str, number: int) -> Path:
+        return self.path / "runs" / f"run-{number + 1:02d}" / f"{key}.npz"
+
+
+class Run:
+    """What a part may use: the data, the seed, arrays kept by this run, the progress bar.
+
+    Attributes
+    ----------
+    data : object
+        `Loaded.content`.
+    number, seed : int
+        Counted from 0; and what fixes every random choice of the run.
+    quick : bool
+
+    Parameters
+    ----------
+    folder : Folder
+    loaded : Loaded
+    settings : Settings
+    number : int
+    tell : callable, optional
+        ``tell(share, note)``.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        loaded: Loaded,
+        settings: Settings,
+        number: int,
+        tell: Callable[[float, str], None] | None = None,
+    ) -> None:
+        self.data, self.quick = loaded.content, settings.quick
+        self.number, self.seed = number, settings.seeds[number]
+        self._folder, self._tell = folder, tell
+        self.interrupted: Callable[[], bool] = lambda: False
+
+    def kept(self, key: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> Arrays:
+        """Arrays made once and kept in a file of the run: what costs much and is used again.
+
+        Parameters
+        ----------
+        key : str
+            A short name, also of the file.
+        make : callable
+            Without arguments; gives arrays by name.
+
+        Returns
+        -------
+        dict from str to array
+        """
+        if not self._folder.has_arrays(key, self.number):
+            arrays = make()
+            self.stop_if_interrupted()
+            self._folder.keep_arrays(key, self.number, arrays)
+        return self._folder.arrays(key, self.number)
+
+    def stop_if_interrupted(self) -> None:
+        """Stop where a solver has answered Ctrl-C with its best so far, which is not the result."""
+        if self.interrupted():
+            raise KeyboardInterrupt
+
+    def tell(self, share: float, note: str = "") -> None:
+        """Say how much of this part is done.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to 1.
+        note : str
+        """
+        if self._tell is not None:
+            self._tell(share, note)
+
+
+def run_all(
+    experiment: Experiment,
+    loaded: Loaded,
+    settings: Settings,
+    folder: Folder,
+    *,
+    verbose: bool = False,
+) -> Results:
+    """Do every part of every run that is not done yet.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    loaded : Loaded
+    settings : Settings
+    folder : Folder
+    verbose : bool
+        Whether to show a progress bar with the time left.
+
+    Returns
+    -------
+    Results
+        Of all parts, those found in the folder included.
+    """
+    work = [
+        (part, number)
+        for number in range(settings.runs)
+        for part in experiment.parts
+        if part.runs is None or number < part.runs
+    ]
+    missing = [(part, n) for part, n in work if folder.result(n, part.name) is None]
+    with Progress(experiment.name, 100, verbose) as progress:
+        clock = _Clock(progress, sum(part.weight for part, _ in missing), settings.runs)
+        for part, number in missing:
+            clock.start(part, number)
+            _do(part, Run(folder, loaded, settings, number, clock.tell), folder)
+            clock.done(part)
+    found: dict[str, list[Any]] = {part.name: [] for part in experiment.parts}
+    for part, number in work:
+        found[part.name].append(folder.result(number, part.name))
+    return Results(settings, loaded, found, folder.arrays)
+
+
+def _do(part: Part, run: Run, folder: Folder) -> None:
+    """One part of one run, all of it or nothing."""
+    start = time.perf_counter()
+    with _interruptible() as run.interrupted:
+        try:
+            tree = dict(part.measure(run))
+        except SkipPart as reason:
+            tree = {SKIPPED: str(reason)}
+    run.stop_if_interrupted()
+    folder.keep_result(run.number, part.name, tree, time.perf_counter() - start)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Notice Ctrl-C even where it is caught inside; yields whether it came."""
+    asked, before = threading.Event(), signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or before in (signal.SIG_IGN, None):  # another thread, or deaf in the background
+        yield asked.is_set
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        asked.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Clock:
+    """Progress in percent of the expected work, with the time left at the pace so far."""
+
+    def __init__(self, progress: Progress, total: float, runs: int) -> None:
+        self.progress, self.total, self.runs = progress, total, runs
+        self.finished, self.begun = 0.0, time.perf_counter()
+        self.weight, self.title = 0.0, ""
+
+    def start(self, part: Part, number: int) -> None:
+        self.weight, self.title = part.weight, f"run {number + 1} of {self.runs}: {part.title}"
+        self.tell(0.0)
+
+    def done(self, part: Part) -> None:
+        self.finished += part.weight
+        self.weight = 0.0
+        self.tell(0.0)
+
+    def tell(self, share: float, note: str = "") -> None:
+        share = (self.finished + share * self.weight) / self.total
+        left = _duration((time.perf_counter() - self.begun) * (1 - share) / max(share, 1e-9))
+        text = f"{self.title} {note}".strip()
+        self.progress.update(int(100 * share), f"{text}, {left} left" if share > 0.005 else text)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _write_json(path: Path, value: Any) -> None:
+    write_atomically(path, f"{json.dumps(value, indent=1, allow_nan=False)}\n".encode())
