@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -106,6 +107,21 @@ def test_what_sampling_error_explains_is_said_to_be():
     a = ex.audit(erasure, X, y, *draw(rng, 8000, d=40), probes="linear")
     assert (a.verdict.linear, a.verdict.explained) == ("found", True)
     assert "sampling error" in a.verdict.headline
+
+
+@pytest.mark.parametrize("name", ["balanced_accuracy", "auc", "bits"])
+def test_standard_errors_of_cross_fitting_are_those_of_repetition(name):
+    """Rows teach each other's probes: errors of independent rows would be a third too small."""
+    rng = np.random.default_rng(4)
+    nothing = ex.Erasure(np.zeros((5, 0)), np.zeros((0, 5)))
+    alone = terms(["linear discriminant"])
+    values, errors = [], []
+    for _ in range(250):
+        X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
+        (probe,) = fresh_protocol(part(nothing, X, y), alone).after["linear"].probes
+        values.append(probe.measures[name].value)
+        errors.append(probe.measures[name].error)
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
 
 
 def test_false_alarms_are_rare():
@@ -258,6 +274,23 @@ def test_the_expected_residue_is_what_comes_back(kind, n, d, gap, least):
     excess, wanted = found - chance, expected - chance
     assert excess[0] > least  # there is something to expect
     np.testing.assert_allclose(excess, wanted, rtol=0.2)
+
+
+def test_the_residue_of_single_fits_varies_as_stated():
+    """With known means what survives is known: its mean is q, one in twenty is above high."""
+    rng = np.random.default_rng(0)
+    found, q, high = [], [], []
+    for _ in range(300):
+        X, y = draw(rng, 400, d=8)
+        erasure = ex.RLACE().fit(X, y).erasure_
+        wanted = expected_residue(ex.Moments.of(X, check_concept(y, 400)), 100)
+        left = erasure.matrix() @ (3.0 * np.eye(8)[0])  # of the true difference of the means
+        found.append(left @ left)
+        q.append(wanted.q)
+        high.append(wanted.high("auc"))
+    assert np.mean(found) == pytest.approx(np.mean(q), rel=0.1)
+    above = ndtr(np.sqrt(np.array(found) / 2)) > high
+    assert 0.02 < above.mean() < 0.09
 
 
 def test_a_residue_without_enough_rows_supposes_well_separated_classes():

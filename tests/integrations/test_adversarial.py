@@ -293,12 +293,14 @@ def test_without_an_adversary_the_task_is_learned():
 def test_the_adversary_is_near_chance_but_a_fresh_probe_is_not(adversary):
     before = [encode(mlp(), part[0]) for part in (TRAIN, TEST)]
     assert fresh_probe_accuracy(before[0], TRAIN[2], before[1], TEST[2]) > 0.8  # it was there
-    model = GradientReversal(mlp(), adversary=adversary, steps=2000, evaluate_every=250)
-    model.fit(*TRAIN, validation=DEV)
+    settings = {"adversary": adversary, "steps": 2000, "evaluate_every": 250}
+    unopposed = GradientReversal(mlp(), weight=0.0, **settings).fit(*TRAIN, validation=DEV)
+    assert unopposed.result_.adversary_accuracy > 0.64  # it can learn: reversal is what stops it
+    model = GradientReversal(mlp(), **settings).fit(*TRAIN, validation=DEV)
     assert np.mean(model.predict_task(TEST[0]) == TEST[1]) > 0.9
     late = [e.adversary_accuracy for e in model.result_.history[-4:]]
     assert abs(np.mean(late) - 0.5) < 0.1
-    assert model.result_.adversary_accuracy < 0.65
+    assert model.result_.adversary_accuracy < 0.62
     after = [model.encode(part[0]) for part in (TRAIN, TEST)]
     assert fresh_probe_accuracy(after[0], TRAIN[2], after[1], TEST[2]) > 0.7
     assert "fresh_probe_accuracy" in str(model.result_)

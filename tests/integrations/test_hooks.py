@@ -197,6 +197,29 @@ def test_types_are_kept(dtype):
     np.testing.assert_allclose(out.double(), exact, atol=100 * torch.finfo(kind).eps)
 
 
+def test_padding_may_hold_anything_and_autocast_rounds_nothing():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Identity()
+
+        def forward(self, input_ids, attention_mask=None):
+            return self.layer(states)
+
+    states = torch.randn(2, 3, 6)
+    states[0, 2] = torch.nan
+    mask, e, model = torch.tensor([[1, 1, 0], [1, 1, 1]]), some_erasure(6), Model()
+    at = mask.bool().numpy()
+    for tokens in ("masked", "mean"):
+        with erasing(model, {"layer": e}, tokens=tokens), torch.autocast("cpu", torch.bfloat16):
+            out = model(mask, mask)
+        assert out.dtype == torch.float32
+        assert out[0, 2].isnan().all()
+        for before, after, m in zip(states.numpy(), out.numpy(), at, strict=True):
+            b, a = (x[m] if tokens == "masked" else x[m].mean(0) for x in (before, after))
+            np.testing.assert_allclose(a, e.transform(b), atol=1e-5)
+
+
 def tiny(name, **options):
     """A small random model of another architecture."""
     torch.manual_seed(0)

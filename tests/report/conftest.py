@@ -1,7 +1,6 @@
 """Small real audits: words with everything, a number, training rows only."""
 
 import copy
-import json
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from pages import Page
 import expunge as ex
 from expunge.data import load_glove
 from expunge.report import render
+from expunge.report.values import cleaned
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def _words():
         vocabulary=(glove.words[:4000], glove.vectors[:4000]),
         probes=["logistic regression, ridge 0.01", "linear SVM", "nearest neighbours"],
     )
-    return {**json.loads(json.dumps(audit.to_dict())), "spectrum": [1.0, 0.3, 0.2, *[0.0] * 97]}
+    return {**cleaned(audit.to_dict()), "spectrum": [1.0, 0.3, 0.2, *[0.0] * 97]}
 
 
 @pytest.fixture

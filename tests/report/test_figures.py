@@ -40,7 +40,7 @@ def test_chance_is_a_line_and_sampling_error_a_band_behind_linear_probes_only(wo
     lines = [s for s in figure.layout["shapes"] if s["x0"] == s["x1"] == 0.5]
     assert [line["xref"] for line in lines] == ["x", "x2"]
     band = next(s for s in figure.layout["shapes"] if s["type"] == "rect")
-    assert (band["x0"], band["x1"]) == (0.5, residue["balanced_accuracy"])
+    assert (band["x0"], band["x1"]) == (0.5, residue["balanced_accuracy_high"])
     dotted = [s for s in figure.layout["shapes"] if s["x0"] == residue["balanced_accuracy_here"]]
     assert [s["xref"] for s in (band, *dotted)] == ["x", "x"]
     assert len(probe_figure(words["same_rows"], None, "", 0.95).layout["shapes"]) == 2
@@ -100,6 +100,22 @@ def test_rows_without_names_are_called_by_number(words):
     assert figure.find == "Find a row"
 
 
+def test_too_many_points_are_thinned_out_evenly(words):
+    pca, n = words["pca"], 5000
+    for key in ("before", "after", "after_shared", "along"):
+        pca[key] = [[float(i), 0.0] for i in range(n)]
+    pca |= {
+        "rows": list(range(n)),
+        "n_rows": 9000,
+        "names": None,
+        "labels": ["a"] * (n // 2) + ["b"] * (n // 2),
+    }
+    figure = scatter_figure(pca, numeric=False)
+    assert [len(trace["customdata"]) for trace in figure.data] == [1000, 1000]
+    assert "2,000 rows, drawn at random from" in figure.caption
+    assert "The same 2,000 rows" in along_figure(pca, numeric=False).caption
+
+
 def test_rare_labels_share_a_colour(words):
     pca = words["pca"]
     pca["labels"] = [f"label {min(i % 40, 7 + i % 13)}" for i in range(len(pca["rows"]))]
@@ -153,9 +169,9 @@ def test_gaps_with_two_and_with_many_groups(words):
     assert low < 0 < high
     many = {
         "classes": ["a", "b"],
-        "gap_groups": ["x", "y", "z"],
+        "gap_groups": ["<x>", "y", "z"],
         "gaps": [[0.1, None, 0.3], [0.4, 0.5, 0.6]],
     }
     figure = gap_figure(many, many, "caption")
-    assert [view.name for view in figure.views] == ["x", "y", "z"]
+    assert [view.name for view in figure.views] == ["<x>", "y", "z"]
     assert figure.views[1].data[1]["x"] == [0.5, None]  # largest gap first, undefined kept

@@ -9,13 +9,14 @@ import plotly.graph_objects as go
 import pytest
 from pages import Page
 
-from expunge.report import Card as card_of
 from expunge.report import (
+    Card,
     Cards,
     Details,
     Facts,
     Figure,
     Items,
+    Picture,
     Section,
     Statement,
     Table,
@@ -47,7 +48,7 @@ def everything(text):
                 text,
                 Statement(text),
                 Items([text]),
-                Cards([card_of(text, text, "good", [(text, text)], text)]),
+                Cards([Card(text, text, "good", [(text, text)], text)]),
                 table,
                 figure,
                 Details(text, [text, figure]),
@@ -101,6 +102,14 @@ def test_a_figure_of_the_plotly_package():
     assert data["data"][0]["y"] == [1.235, 2]
     assert data["layout"] == {"title": {"text": "T"}}
     assert "A caption." in page.words
+
+
+def test_a_picture_is_carried_in_the_page():
+    text = render_page("t", [Section("S", [Picture(b"\x89PNG rest", "<b>", '"><b>')])])
+    page = Page(text)
+    assert ("img", "src", "data:image/png;base64,iVBORyByZXN0") in page.addresses
+    assert "b" not in page.tags
+    assert "<b>" in page.words
 
 
 def test_anchors_are_distinct_and_lead_to_sections():

@@ -199,7 +199,7 @@ def test_command(tmp_path, capsys, monkeypatch):
     found = json.loads((tmp_path / "toy.json").read_text())
     written = json.loads((tmp_path / "reproduce-toy" / "results.json").read_text())
     assert found["command"] == "reproduce"
-    assert found["settings"] == {"runs": 1, "quick": True, "seed": 0}
+    assert found["settings"] == {"runs": 1, "quick": True, "seed": 0, "options": {}}
     assert {**found, **written} == found
 
 

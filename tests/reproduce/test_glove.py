@@ -22,6 +22,7 @@ from expunge.reproduce.runs import Folder, Run
 from expunge.reproduce.word_vectors import WordVectors
 
 WIDTH = 12  # of the vectors in the small file
+SHORT = {"QUICK_STEPS": 500, "QUICK_SPECTRUM_STEPS": 200, "QUICK_DESCENT_RANKS": (1, 3)}
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,7 @@ def run(tmp_path_factory):
     settings = Settings(1, quick=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(glove_parts, "QUICK_DESCENT_RANKS", (1,))
+        patch.setattr(glove_parts, "QUICK_SPECTRUM_STEPS", 1000)
         yield Run(Folder(tmp_path_factory.mktemp("embedded")), load(None, settings), settings, 0)
 
 
@@ -180,10 +182,18 @@ def small_file(tmp_path_factory):
     return path
 
 
-def test_a_killed_run_goes_on_and_ends_the_same(small_file, tmp_path):
+def test_a_killed_run_goes_on_and_ends_the_same(small_file, tmp_path, monkeypatch):
+    for name, value in SHORT.items():
+        monkeypatch.setattr(glove_parts, name, value)
     whole = reproduce("glove", tmp_path / "whole", data=small_file, runs=1, quick=True)
-    command = [sys.executable, "-m", "expunge.cli", "reproduce", "glove", "--quick", "--runs", "1"]
-    command += ["--data", str(small_file), "--out", str(tmp_path / "killed")]
+    arguments = ["reproduce", "glove", "--quick", "--runs", "1", "--data", str(small_file)]
+    arguments += ["--out", str(tmp_path / "killed")]
+    code = (
+        "from expunge.cli import main; from expunge.reproduce import glove_parts\n"
+        f"vars(glove_parts).update({SHORT!r})\n"
+        f"main({arguments!r})"
+    )
+    command = [sys.executable, "-c", code]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(command, env=environment) as process:
         first = tmp_path / "killed" / "runs" / "run-01" / "rlace-01.npz"
@@ -212,9 +222,8 @@ def test_a_killed_run_goes_on_and_ends_the_same(small_file, tmp_path):
 
 
 def test_words_without_lists_skip_what_needs_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(glove_parts, "QUICK_STEPS", 300)
-    monkeypatch.setattr(glove_parts, "QUICK_SPECTRUM_STEPS", 100)
-    monkeypatch.setattr(glove_parts, "QUICK_DESCENT_RANKS", (1,))
+    for name, value in SHORT.items():
+        monkeypatch.setattr(glove_parts, name, value)
     rng = np.random.default_rng(0)
     words = ["he", "she", *(f"w{i}" for i in range(200))]
     path = tmp_path / "other.txt"

@@ -255,7 +255,7 @@ assert "torch" not in sys.modules
 def both_paths(request, monkeypatch):
     if request.param == "blocks":
         monkeypatch.setattr(apply_tensor, "SMALL", -1)
-        monkeypatch.setattr(apply_tensor, "BLOCK", 7)
+        monkeypatch.setattr(apply_tensor, "SERIAL", 100)  # several pieces in a block
 
 
 @every_type

@@ -7,7 +7,7 @@ errors, which `simultaneous_quantile` needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,10 @@ class Measure:
         n = max(len(influence), 2)
         found = float(np.sqrt(np.sum(influence**2) / (n * (n - 1)))) if error is None else error
         return cls(float(value), influence, found, least, most)
+
+    def widened(self, factor: float) -> Measure:
+        """The same with a standard error so many times as large."""
+        return replace(self, error=factor * self.error)
 
     def interval(self, quantile: float) -> Interval:
         """The value and `quantile` standard errors to either side."""

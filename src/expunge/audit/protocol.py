@@ -3,6 +3,12 @@
 *Same rows*: a probe learns from the rows the eraser was fitted on and is tested on new rows. An
 exact eraser is at chance there by construction. *Fresh rows*: the probe learns from rows that the
 eraser has never seen as well, and is tested on others of them, in turns (cross-fitting).
+
+In cross-fitting rows teach the probes of each other, so their scores are not independent. Where
+nothing is to be learnt, a score is a sum Σ_j K_ij y_j over other rows and the measure a sum of
+y_i K_ij y_j in which every pair of rows counts twice: its variance is twice that of independent
+rows. Accuracy feels a share 2/π of it, as it takes signs; AUC, which takes ranks, 3/π. Standard
+errors are widened by these factors. Where much is learnt that is more than is needed.
 """
 
 from __future__ import annotations
@@ -34,6 +40,17 @@ __all__ = ["FamilyResult", "ProbeResult", "Status", "cross_fitted", "judged", "t
 Status = Literal["at chance", "found", "cannot tell"]
 Tell = Callable[[str], None]
 
+SIGNS, RANKS, SUMS = np.sqrt(1 + 2 / np.pi), np.sqrt(1 + 3 / np.pi), np.sqrt(2.0)
+WIDER = {
+    "accuracy": SIGNS,
+    "excess": SIGNS,
+    "balanced_accuracy": SIGNS,
+    "auc": RANKS,
+    "cross_entropy": SUMS,
+    "bits": SUMS,
+    "r2": SUMS,
+}
+
 
 @dataclass(frozen=True, eq=False)
 class ProbeResult:
@@ -44,7 +61,8 @@ class ProbeResult:
     name : str
     measures : dict of Measure
     intervals : dict of Interval
-        Each at the confidence asked for, of this probe alone.
+        Each at the confidence asked for, of this probe alone. That of accuracy is exact where
+        probes were carried over from other rows.
     """
 
     name: str
@@ -213,7 +231,14 @@ def judged(
     results = []
     for probe, given in zip(probes, scores, strict=True):
         measures = measures_of(given, truth)
-        results.append(ProbeResult(probe.name, measures, _intervals(measures, truth, confidence)))
+        if folds > 1:
+            measures = {key: found.widened(WIDER[key]) for key, found in measures.items()}
+        alone = simultaneous_quantile([], confidence)
+        intervals = {key: found.interval(alone) for key, found in measures.items()}
+        if folds == 1 and truth.kind == "classes":
+            hits = round(measures["accuracy"].value * truth.n_samples)
+            intervals["accuracy"] = exact_binomial(hits, truth.n_samples, confidence)
+        results.append(ProbeResult(probe.name, measures, intervals))
     statistic = "r2" if truth.kind == "continuous" else "balanced_accuracy"
     chance = _chance(truth)
     strongest, quantile = _strongest([r.measures[statistic] for r in results], confidence)
@@ -256,17 +281,6 @@ def _status(strongest: Interval, chance: float, leak: float) -> Status:
     if strongest.high < chance + leak:
         return "at chance"
     return "found" if strongest.low > chance else "cannot tell"
-
-
-def _intervals(
-    measures: dict[str, Measure], truth: Concept, confidence: float
-) -> dict[str, Interval]:
-    alone = simultaneous_quantile([], confidence)
-    found = {key: measure.interval(alone) for key, measure in measures.items()}
-    if truth.kind == "classes":
-        hits = round(measures["accuracy"].value * truth.n_samples)
-        found["accuracy"] = exact_binomial(hits, truth.n_samples, confidence)
-    return found
 
 
 def _chance(truth: Concept) -> float:

@@ -10,6 +10,9 @@ The best linear probe with unlimited new rows then has balanced accuracy Φ(√q
 A probe that has m new rows to learn from estimates what survives with an error of squared length
 d/m_eff; in place of √q it reaches about q/√(q + d/m_eff).
 
+These are expected sizes. The size in one fit varies as χ² with d - r degrees of freedom does; its
+95 % point is stated too.
+
 Of c > 2 classes each is taken against the rest. What survives of their means is orthogonal and of
 squared length s² = q(c - 1)/c, so the balanced accuracy is ∫ φ(z - s) Φ(z)^(c-1) dz; for c = 2 that
 is the same as above. For numbers, with Δ² = ρ² and n_eff = n, the unlimited probe has R² = q, and
@@ -31,6 +34,7 @@ __all__ = ["Residue", "expected_residue"]
 
 ENOUGH = 0.1  # rows beyond the rank, as a share of all, below which Δ cannot be estimated
 WIDE = 4000  # features beyond which Δ is not estimated either: an eigendecomposition is too slow
+HIGH = 0.95  # probability of the upper limit
 NODES = 80  # of the Gauss-Hermite rule
 RANK = 1e-10  # variances this small, relative to the largest, are none
 
@@ -52,6 +56,8 @@ class Residue:
         where rows are too few to tell; it is then taken to be large.
     balanced_accuracy, auc, r2 : float or None
         Of the best linear probe with unlimited new rows.
+    balanced_accuracy_high, auc_high, r2_high : float or None
+        What these exceed in one fit of twenty.
     probe_rows : int
         New rows that the probe of the audit learns from.
     balanced_accuracy_here, auc_here, r2_here : float or None
@@ -66,6 +72,9 @@ class Residue:
     balanced_accuracy: float | None
     auc: float | None
     r2: float | None
+    balanced_accuracy_high: float | None
+    auc_high: float | None
+    r2_high: float | None
     probe_rows: int
     balanced_accuracy_here: float | None
     auc_here: float | None
@@ -78,6 +87,10 @@ class Residue:
     def ceiling(self, statistic: str) -> float:
         """The balanced accuracy, AUC or R² of a probe with unlimited rows."""
         return float(getattr(self, statistic))
+
+    def high(self, statistic: str) -> float:
+        """What that exceeds in one fit of twenty."""
+        return float(getattr(self, f"{statistic}_high"))
 
     def here(self, statistic: str) -> float:
         """The same of a probe with the rows of the audit."""
@@ -139,19 +152,16 @@ def _of_column(moments: Moments, j: int, probe_rows: int) -> Residue:
         q *= separation / (separation + d / n_eff) if separation > 0 else 0.0
     classes = len(moments.labels) if moments.kind == "classes" else 2
     reached = q**2 / (q + d / m_eff) if m_eff and q > 0 else 0.0
+    freedom = max(d - erased, 1)
+    largest = q * float(scipy.special.chdtri(freedom, 1 - HIGH)) / freedom
+    sizes = {"": q, "_high": largest, "_here": reached}
+    scores: dict[str, float | None] = {}
+    for end, size in sizes.items():
+        scores["balanced_accuracy" + end] = None if numbers else _recall(size, classes)
+        scores["auc" + end] = None if numbers else float(scipy.special.ndtr(np.sqrt(size / 2)))
+        scores["r2" + end] = min(size, 1.0) if numbers else None
     return Residue(
-        q=q,
-        n=moments.n,
-        d=d,
-        n_eff=n_eff,
-        separation=separation,
-        balanced_accuracy=None if numbers else _recall(q, classes),
-        auc=None if numbers else _phi(np.sqrt(q / 2)),
-        r2=q if numbers else None,
-        probe_rows=probe_rows,
-        balanced_accuracy_here=None if numbers else _recall(reached, classes),
-        auc_here=None if numbers else _phi(np.sqrt(reached / 2)),
-        r2_here=reached if numbers else None,
+        q=q, n=moments.n, d=d, n_eff=n_eff, separation=separation, probe_rows=probe_rows, **scores
     )
 
 
@@ -184,7 +194,3 @@ def _recall(q: float, classes: int) -> float:
     s = np.sqrt(q * (classes - 1) / classes)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return float(weights @ scipy.special.ndtr(nodes + s) ** (classes - 1) / np.sqrt(2 * np.pi))
-
-
-def _phi(x: float) -> float:
-    return float(scipy.special.ndtr(x))

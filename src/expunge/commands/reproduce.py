@@ -15,6 +15,7 @@ from expunge.commands.output import (
     table,
     write_json,
 )
+from expunge.errors import InputError
 from expunge.reproduce.registry import EXPERIMENTS, find_experiment
 
 if TYPE_CHECKING:
@@ -47,6 +48,14 @@ Runs = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Measure less, in about a minute.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of the first run.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Of bios: encoder, pooling, steps, professions or max_length. May be repeated.",
+    ),
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the unfinished runs in the folder.")
 ]
@@ -60,6 +69,7 @@ def reproduce(
     quick: Quick = False,
     seed: Seed = 0,
     resume: Resume = False,
+    setting: Set = None,
     json_file: JsonFile = None,
 ) -> None:
     """Repeat an experiment of the paper: tables and figures, ours beside the paper's."""
@@ -70,7 +80,15 @@ def reproduce(
     shown = console(stderr=True).is_terminal
     try:
         done = repeat(
-            name, folder, data, runs, quick=quick, seed=seed, resume=resume, verbose=shown
+            name,
+            folder,
+            data,
+            runs,
+            quick=quick,
+            seed=seed,
+            resume=resume,
+            verbose=shown,
+            options=_options(setting or []),
         )
     except ImportError as error:
         typer.echo(f"expunge: {error}", err=True)
@@ -112,6 +130,15 @@ def render(done: Reproduction, screen: Console) -> None:
     if data.not_comparable:
         say(f"\nThe data are not the paper's: {data.not_comparable}.", "yellow")
     say(f"\nResults: {done.out / 'report.html'}, tables.md, results.json and figures beside it.")
+
+
+def _options(settings: list[str]) -> dict[str, str]:
+    """KEY=VALUE pairs as a dictionary."""
+    pairs = [setting.partition("=") for setting in settings]
+    for key, sign, value in pairs:
+        if not (key and sign and value):
+            raise InputError("--set takes KEY=VALUE", key + sign + value, "Write e.g. steps=500")
+    return {key: value for key, _, value in pairs}
 
 
 def _plain(text: str, encoding: str) -> str:

@@ -17,7 +17,7 @@ from expunge.errors import InputError
 from expunge.game.closed_form import Rank
 from expunge.game.result import Step
 from expunge.inputs import as_matrix, check_rank, check_rows
-from expunge.linalg import Array, fix_signs
+from expunge.linalg import ROUNDING, Array, fix_signs
 from expunge.moments import Moments
 from expunge.parallel import spans
 from expunge.rows.dense import DenseRows
@@ -169,6 +169,8 @@ def _within_sets(data: Data) -> Moments:
         between = part.xz / np.sqrt(np.where(size > 0, size, 1.0))
         assert part.xx is not None
         xx = part.xx - between @ between.T
+        if np.trace(xx) <= ROUNDING * np.trace(part.xx):  # equal rows
+            xx[:] = 0.0
         own = replace(
             part,
             mean_x=np.zeros(d),

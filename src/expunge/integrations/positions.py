@@ -113,10 +113,13 @@ def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any)
     if tokens == "all" or calls.one_per_text(name, hidden):
         return change(hidden)
     chosen = calls.chosen(name, hidden, tokens)
+    if tokens == "masked":
+        return torch.where(chosen[..., None], change(hidden), hidden)
     if tokens == "mean":
         mean = _mean(hidden, chosen)
         shift = (change(mean) - mean).to(hidden.dtype)
-        return hidden + chosen[..., None] * shift[:, None]
+        with torch.autocast(hidden.device.type, enabled=False):
+            return torch.baddbmm(hidden, chosen[..., None].to(hidden.dtype), shift[:, None])
     out = hidden.clone()
     out[chosen] = change(hidden[chosen])
     return out
@@ -141,8 +144,10 @@ def rows_at(calls: Calls, name: str, hidden: Any, tokens: Tokens) -> tuple[Any, 
 def _mean(hidden: Any, attended: Any) -> Any:
     """Mean of the attended tokens (b, d), half types as float32."""
     wide = hidden.float() if hidden.element_size() < 4 else hidden
+    wide = wide.masked_fill(~attended[..., None], 0)  # padding may hold anything, NaN too
     weight = attended.to(wide.dtype)
-    total = torch.einsum("btd,bt->bd", wide, weight)
+    with torch.autocast(hidden.device.type, enabled=False):  # it would round the sums
+        total = torch.bmm(weight[:, None], wide)[:, 0]
     return total / weight.sum(dim=1, keepdim=True).clamp(min=1)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from expunge.report.parts import Figure, View, label
-from expunge.report.values import count
+from expunge.report.values import clip, count
 
 __all__ = ["cluster_figure", "gap_figure", "spectrum_figure"]
 
@@ -126,7 +126,7 @@ def gap_figure(before: Mapping[str, Any], after: Mapping[str, Any], caption: str
     names = [label(before["classes"][i], 32) for i in order]
     views = [
         View(
-            label(before["gap_groups"][j]),
+            clip(before["gap_groups"][j]),
             [_lines(before, after, order, j), *_dots(before, after, order, j)],
         )
         for j in groups

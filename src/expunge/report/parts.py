@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ __all__ = [
     "Facts",
     "Figure",
     "Items",
+    "Picture",
     "Section",
     "Statement",
     "Table",
@@ -194,6 +196,30 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture that does not move.
+
+    Attributes
+    ----------
+    png : bytes
+        The content of a PNG file.
+    caption : str
+    alt : str
+        What it shows, for those who do not see it.
+    """
+
+    png: bytes
+    caption: str
+    alt: str = ""
+    kind: ClassVar[str] = "picture"
+
+    @property
+    def source(self) -> str:
+        """The picture as an address that holds it."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
+
+@dataclass(frozen=True)
 class Facts:
     """Names with their values.
 
@@ -302,7 +328,7 @@ class Section:
     kind: ClassVar[str] = "section"
 
 
-Block = str | Table | Figure | Facts | Items | Statement | Cards | Details | Section
+Block = str | Table | Figure | Picture | Facts | Items | Statement | Cards | Details | Section
 
 
 def label(text: Any, length: int = 40) -> str:

@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from expunge.report.parts import Figure, View, label
 from expunge.report.values import percent, score
 
-__all__ = ["FAMILIES", "STATISTICS", "probe_figure", "residue_values"]
+__all__ = ["FAMILIES", "STATISTICS", "Expected", "probe_figure"]
 
 FAMILIES = {"linear": "Linear probes", "nonlinear": "Non-linear probes"}
 STATISTICS = {"balanced_accuracy": "balanced accuracy", "r2": "R²"}
 ROW = 42  # pixels of one probe
 STYLE = {"before": "var(--before)", "after": "var(--after)"}
+
+
+class Expected(NamedTuple):
+    """What a linear probe finds on fresh rows by sampling error of the fit alone.
+
+    Attributes
+    ----------
+    limit : float or None
+        With unlimited rows to learn from.
+    high : float or None
+        What that exceeds in one fit of twenty.
+    here : float or None
+        With the rows the probes had.
+    """
+
+    limit: float | None
+    high: float | None
+    here: float | None
+
+    @classmethod
+    def of(cls, residue: Mapping[str, Any], statistic: str) -> Expected:
+        """From that section of an audit."""
+        limit = residue.get(statistic)
+        if limit is None and statistic == "r2":
+            limit = residue["q"]
+        return cls(limit, residue.get(f"{statistic}_high"), residue.get(f"{statistic}_here"))
+
+    @property
+    def most(self) -> float | None:
+        """The largest of what is known of a probe with unlimited rows."""
+        return self.limit if self.high is None else self.high
 
 
 def probe_figure(
@@ -114,8 +145,8 @@ def _near_chance(
     values = [family["chance"]]
     for found in [p[family["statistic"]] for p in family["probes"]] + [family["strongest"]]:
         values += [found["low"], found["high"]]
-    if residue is not None and (limit := residue_values(residue, family["statistic"])[0]):
-        values.append(limit)
+    if residue is not None and (most := Expected.of(residue, family["statistic"]).most):
+        values.append(most)
     low, high = max(min(values), span[0]), max(values)
     air = 0.1 * (high - low)
     if not 0 < high - low + 2 * air < 0.5 * (span[1] - span[0]):
@@ -167,31 +198,24 @@ def _marks(
     line = {"type": "line", "xref": f"x{axis}", "yref": f"y{axis} domain", "y0": 0, "y1": 1}
     marks: list[dict[str, Any]] = []
     if residue is not None:
-        limit, here = residue_values(residue, statistic)
-        if limit is not None:
+        expected = Expected.of(residue, statistic)
+        if expected.most is not None:
             marks.append(
                 {
                     **line,
                     "type": "rect",
                     "x0": chance,
-                    "x1": limit,
+                    "x1": expected.most,
                     "fillcolor": "var(--band)",
                     "line": {"width": 0},
                     "layer": "below",
                 }
             )
-        if here is not None:
+        if expected.here is not None:
             dots = {"color": "var(--unsure)", "width": 1.5, "dash": "dot"}
-            marks.append({**line, "x0": here, "x1": here, "line": dots})
+            marks.append({**line, "x0": expected.here, "x1": expected.here, "line": dots})
     solid = {"color": "var(--chance)", "width": 1.5}
     return [*marks, {**line, "x0": chance, "x1": chance, "line": solid}]
-
-
-def residue_values(residue: Mapping[str, Any], statistic: str) -> tuple[float | None, float | None]:
-    """What a probe finds by sampling error alone: with unlimited rows, and with the rows it had."""
-    if statistic == "r2":
-        return residue.get("r2", residue["q"]), residue.get("r2_here")
-    return residue[statistic], residue[f"{statistic}_here"]
 
 
 def _bars(family: Mapping[str, Any], stage: str, axis: str, *, first: bool) -> list[dict[str, Any]]:

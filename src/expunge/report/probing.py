@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from expunge.report.parts import Block, Cell, Details, Items, Section, Table, Tone, cell
-from expunge.report.probe_figure import FAMILIES, STATISTICS, probe_figure, residue_values
+from expunge.report.probe_figure import FAMILIES, STATISTICS, Expected, probe_figure
 from expunge.report.values import count, percent, score, scored
 
 __all__ = ["probe_section"]
@@ -103,7 +103,7 @@ def _summary(audit: Audit, there: list[str]) -> Table:
 def _expectation(audit: Audit, name: str, family: str, statistic: str) -> Cell:
     if name != "fresh_rows" or family != "linear" or audit["residue"] is None:
         return cell(None)
-    limit, here = residue_values(audit["residue"], statistic)
+    limit, _, here = Expected.of(audit["residue"], statistic)
     return _shown(limit if here is None else here, statistic)
 
 
@@ -139,18 +139,23 @@ def _caption(audit: Audit, name: str, residue: Mapping[str, Any] | None) -> str:
     ]
     parts += [_sizes(family, found) for family, found in after.items()]
     if residue is not None and "linear" in after:
-        limit, here = residue_values(residue, statistic)
-        text = (
-            "Shaded: what the sampling error of the fit alone can leave, up to "
-            f"{score(limit, statistic)} for a probe with unlimited rows"
-        )
-        if here is not None:
-            text += (
-                f"; dotted: {score(here, statistic)}, for one that learns from "
-                f"{count(residue['probe_rows'])}"
-            )
-        parts.append(f"{text}.")
+        parts.append(_band(residue, statistic))
     return " ".join(parts)
+
+
+def _band(residue: Mapping[str, Any], statistic: str) -> str:
+    """What is drawn behind the linear probes."""
+    limit, high, here = Expected.of(residue, statistic)
+    text = (
+        "Shaded: what the sampling error of the fit alone leaves a probe with unlimited rows, "
+        f"{score(limit, statistic)} on average"
+    )
+    if high is not None:
+        text += f" and more than {score(high, statistic)} in one fit of twenty"
+    if here is not None:
+        rows = count(residue["probe_rows"])
+        text += f"; dotted: {score(here, statistic)}, for one that learns from {rows} rows"
+    return f"{text}."
 
 
 def _sizes(family: str, found: Mapping[str, Any]) -> str:

@@ -56,13 +56,11 @@ def scatter_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure:
     -------
     Figure
     """
-    shown = min(len(pca["rows"]), POINTS)
-    names = pca.get("names")
-    points = (
-        [label(n) for n in names[:shown]] if names else [f"row {r}" for r in pca["rows"][:shown]]
-    )
-    groups = _groups(pca["labels"][:shown], numeric)
-    coordinates = {view.key: np.asarray(pca[view.key][:shown], dtype=float) for view in VIEWS}
+    pca = _at_most(pca, POINTS)
+    shown, names = len(pca["rows"]), pca["names"]
+    points = [label(name) for name in names] if names else [f"row {r}" for r in pca["rows"]]
+    groups = _groups(pca["labels"], numeric)
+    coordinates = {view.key: np.asarray(pca[view.key], dtype=float) for view in VIEWS}
     traces = [_trace(group, points, pca["labels"], numeric) for group in groups]
     views = []
     for view in VIEWS:
@@ -97,6 +95,7 @@ def along_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure | None:
     Figure or None
         None for labels that are numbers.
     """
+    pca = _at_most(pca, POINTS)
     along = np.asarray(pca["along"], dtype=float)
     if numeric or not along.size:
         return None
@@ -122,7 +121,7 @@ def along_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure | None:
                     "showlegend": place == 0,
                     "line": {"shape": "hvh", "width": 1.6, "color": f"var(--c{number})"},
                     "fill": "tozeroy" if len(groups) <= FILLED else "none",
-                    "hovertemplate": f"{label(name)}, {stage}: %{{y:.1%}}<extra></extra>",
+                    "hovertemplate": f"%{{fullData.name}}, {stage}: %{{y:.1%}}<extra></extra>",
                 }
             )
     share = {"tickformat": ".0%", "fixedrange": True, "rangemode": "tozero", "nticks": 4}
@@ -143,6 +142,14 @@ def along_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure | None:
         f"The same {count(len(along))} rows as above."
     )
     return Figure(data, layout, caption, f"Two histograms, before and after. {caption}")
+
+
+def _at_most(pca: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """The same with evenly spaced points, where there are more."""
+    keep = np.linspace(0, len(pca["rows"]) - 1, min(len(pca["rows"]), most)).astype(int)
+    lists = ("rows", "labels", "names", "along", *(view.key for view in VIEWS))
+    cut = {key: [pca[key][i] for i in keep] for key in lists if pca.get(key) is not None}
+    return {**pca, "names": None, **cut}
 
 
 def _groups(labels: Sequence[Any], numeric: bool) -> list[Group]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from expunge.report.parts import Block, Card, Cards, Details, Items, Section, Statement, Table, Tone
-from expunge.report.probe_figure import FAMILIES, STATISTICS, residue_values
+from expunge.report.probe_figure import FAMILIES, STATISTICS, Expected
 from expunge.report.values import count, number, percent, score, scored
 
 __all__ = ["verdict_section"]
@@ -85,7 +85,7 @@ def _probe_card(audit: Audit, family: str) -> Card | None:
 
 
 def _expected(residue: Mapping[str, Any], statistic: str) -> tuple[str, str]:
-    limit, here = residue_values(residue, statistic)
+    limit, _, here = Expected.of(residue, statistic)
     if here is None:
         return "Expected from sampling error alone", f"{score(limit, statistic)}, unlimited rows"
     return (

@@ -31,11 +31,14 @@ class Settings:
         Whether to measure less of everything, in about a minute.
     seed : int
         Run number i, counted from 0, has the seed ``seed + i``.
+    options : mapping from str to str
+        What this experiment alone can be told; see `Experiment.options`.
     """
 
     runs: int
     quick: bool = False
     seed: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seeds(self) -> list[int]:
@@ -189,6 +192,8 @@ class Experiment:
         ``findings(results)`` -> sentences with what came out.
     runs, quick_runs : int
         How many by default.
+    options : mapping from str to str
+        Names of what it can be told beyond the data, and what they mean.
     """
 
     name: str
@@ -201,3 +206,4 @@ class Experiment:
     findings: Callable[[Results], Sequence[str]]
     runs: int = 10
     quick_runs: int = 2
+    options: Mapping[str, str] = field(default_factory=dict)

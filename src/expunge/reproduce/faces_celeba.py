@@ -21,11 +21,10 @@ LISTS = ("list_attr_celeba.txt", "list_attr_celeba.csv")
 IDENTITIES = ("identity_CelebA.txt",)
 IMAGES = ("img_align_celeba/img_align_celeba", "img_align_celeba")
 FOLDERS = (".", "Anno", "Img")
-MOST, QUICK_MOST = 30_000, 3_000  # images read
 SEED = 0
 
 
-def read_celeba(folder: Path, *, quick: bool = False, most: int | None = None) -> Faces:
+def read_celeba(folder: Path, most: int) -> Faces:
     """Faces from a folder with CelebA.
 
     Parameters
@@ -33,10 +32,8 @@ def read_celeba(folder: Path, *, quick: bool = False, most: int | None = None) -
     folder : path
         With list_attr_celeba.txt or .csv and img_align_celeba, and identity_CelebA.txt if splits
         are to keep people apart; as released (Anno, Img) or all in one place.
-    quick : bool
-        Whether few images are enough.
-    most : int, optional
-        Images to read at the most, drawn at random; 30,000 by default, 3,000 when quick.
+    most : int
+        Images to read at the most; of more, a random sample, always the same.
 
     Returns
     -------
@@ -44,7 +41,6 @@ def read_celeba(folder: Path, *, quick: bool = False, most: int | None = None) -
     """
     names, values = _attributes(_find(folder, LISTS, "The list of attributes"))
     images = _find(folder, IMAGES, "The folder of images")
-    most = most or (QUICK_MOST if quick else MOST)
     rows = np.random.default_rng(SEED).permutation(len(names))[:most]
     rows.sort()
     chosen = [names[row] for row in rows]

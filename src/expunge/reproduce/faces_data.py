@@ -43,6 +43,7 @@ ATTRIBUTES = {
 CONCEPTS = tuple(ATTRIBUTES)
 THRESHOLDS = (0.2, 0.8)  # probabilities between them are no label
 PEOPLE = ("person_id", "subject")
+IMAGES, QUICK_IMAGES = 30_000, 3_000  # read from a folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ def load(path: Path | None, settings: Settings) -> Loaded:
     ----------
     path : path, optional
     settings : Settings
-        Whether few images of a folder are enough.
+        Its option "images" is how many of a folder are read at the most.
 
     Returns
     -------
@@ -208,6 +209,15 @@ def _embedded() -> Faces:
     orl = load_orl_faces()
     person = np.asarray(orl.person_id - 1, dtype=np.intp)
     return Faces(grey_pixels(orl.images), {"glasses": orl.glasses.astype(np.float64)}, person)
+
+
+def _most_images(settings: Settings) -> int:
+    given = settings.options.get("images")
+    if given is None:
+        return QUICK_IMAGES if settings.quick else IMAGES
+    if not given.isdecimal() or int(given) < 1:
+        raise InputError("images must be a whole number", repr(given), f"Pass {IMAGES}, say")
+    return int(given)
 
 
 def _is_wanted(name: str) -> bool:

@@ -133,7 +133,7 @@ def split_faces(faces: Faces, concept: str, rng: np.random.Generator) -> Split:
         With the counts, when there are no labels or too few faces of a class.
     """
     if concept not in faces.labels:
-        raise SkipPart("the data have no labels for it")
+        raise SkipPart("the data have no labels")
     labels = faces.labels[concept]
     index = np.flatnonzero(~np.isnan(labels))
     rows = Rows(index, labels[index].astype(np.intp))

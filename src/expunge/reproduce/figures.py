@@ -29,7 +29,6 @@ __all__ = [
     "legend_below",
     "look",
     "new_figure",
-    "png_of",
     "write_figure",
 ]
 
@@ -179,22 +178,8 @@ def legend_below(figure: Any, axes: Any, columns: int = 3, **kwargs: Any) -> Any
     return figure.legend(handles, labels, loc="outside lower center", ncols=columns, **kwargs)
 
 
-def png_of(figure: Any) -> bytes:
-    """A figure as the bytes of a PNG file; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure : matplotlib figure
-
-    Returns
-    -------
-    bytes
-    """
-    return _saved(figure, "png", {"Software": None})
-
-
-def write_figure(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write a figure as PNG and PDF.
+def write_figure(figure: Any, folder: Path, name: str) -> bytes:
+    """Write a figure as PNG and PDF; the same figure gives the same files.
 
     Parameters
     ----------
@@ -205,12 +190,14 @@ def write_figure(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
 
     Returns
     -------
-    png, pdf : path
+    bytes
+        Of the PNG file.
     """
-    png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
-    write_atomically(png, png_of(figure))
-    write_atomically(pdf, _saved(figure, "pdf", {"CreationDate": None}))
-    return png, pdf
+    png = _saved(figure, "png", {"Software": None})
+    figure.set_layout_engine("none")  # the PDF takes over the places found for the PNG
+    write_atomically(folder / f"{name}.png", png)
+    write_atomically(folder / f"{name}.pdf", _saved(figure, "pdf", {"CreationDate": None}))
+    return png
 
 
 def _saved(figure: Any, kind: str, metadata: dict[str, Any]) -> bytes:

@@ -11,6 +11,8 @@ __all__ = ["EXPERIMENTS", "find_experiment"]
 
 EXPERIMENTS: dict[str, str] = {
     "glove": "expunge.reproduce.glove",
+    "faces": "expunge.reproduce.faces",
+    "bios": "expunge.reproduce.bios",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_number
 from expunge.integrations.optional import require
 from expunge.reproduce.experiment import Experiment, Picture, Settings, Table
-from expunge.reproduce.figures import look, png_of, write_figure
+from expunge.reproduce.figures import look, write_figure
 from expunge.reproduce.numbers import plain
 from expunge.reproduce.paper import CITATION
 from expunge.reproduce.registry import find_experiment
@@ -63,7 +63,12 @@ class Reproduction:
             "experiment": self.experiment.name,
             "title": self.experiment.title,
             "paper": CITATION,
-            "settings": {"runs": settings.runs, "quick": settings.quick, "seed": settings.seed},
+            "settings": {
+                "runs": settings.runs,
+                "quick": settings.quick,
+                "seed": settings.seed,
+                "options": dict(settings.options),
+            },
             "seeds": settings.seeds,
             "versions": _versions(),
             "data": {
@@ -92,12 +97,13 @@ def reproduce(
     seed: int = 0,
     resume: bool = False,
     verbose: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> Reproduction:
     """Repeat an experiment of the paper and write its tables and figures, ours beside the paper's.
 
     Parameters
     ----------
-    name : {"glove"}
+    name : {"glove", "bios", "faces"}
         See `expunge.reproduce.EXPERIMENTS`.
     out : str or path
         A folder for results.json, tables.md, report.html, figures/ and the finished runs.
@@ -113,6 +119,8 @@ def reproduce(
         Whether to go on from the finished parts of runs in `out`.
     verbose : bool
         Whether to show a progress bar with the time left.
+    options : mapping from str to str, optional
+        What the experiment alone can be told, such as the encoder of "bios".
 
     Returns
     -------
@@ -135,7 +143,7 @@ def reproduce(
     experiment = find_experiment(name)
     for package in NEEDED:  # before the work, not after it
         require(package, "reproduce")
-    settings = _settings(experiment, runs, quick, seed)
+    settings = _settings(experiment, runs, quick, seed, options or {})
     source = None if data is None else Path(data)
     if source is not None and not source.exists():
         raise InputError("There is no such data", str(source), "Name a file or folder that exists")
@@ -158,11 +166,26 @@ def reproduce(
     return done
 
 
-def _settings(experiment: Experiment, runs: int | None, quick: bool, seed: int) -> Settings:
+def _settings(
+    experiment: Experiment,
+    runs: int | None,
+    quick: bool,
+    seed: int,
+    options: Mapping[str, str],
+) -> Settings:
+    unknown = [name for name in options if name not in experiment.options]
+    if unknown:
+        known = "; ".join(f"{name}: {about}" for name, about in experiment.options.items())
+        raise InputError(
+            f"{experiment.name} has no option {', '.join(unknown)}",
+            ", ".join(f"{name}={options[name]}" for name in unknown),
+            f"It knows {known or 'none'}",
+        )
     count = runs if runs is not None else experiment.quick_runs if quick else experiment.runs
     check_number(count, "runs", least=1, whole=True)
     check_number(seed, "seed", least=0, whole=True)
-    return Settings(int(count), bool(quick), int(seed))
+    named = {name: str(value) for name, value in options.items()}
+    return Settings(int(count), bool(quick), int(seed), named)
 
 
 def _write(done: Reproduction) -> None:
@@ -176,11 +199,11 @@ def _write(done: Reproduction) -> None:
     write_atomically(done.out / "tables.md", tables.encode())
     folder = done.out / "figures"
     folder.mkdir(exist_ok=True)
-    with look():
-        drawn = [(picture, picture.draw(done.results)) for picture in done.pictures]
-    for picture, figure in drawn:
-        write_figure(figure, folder, picture.name)
-    pngs = [(picture, png_of(figure)) for picture, figure in drawn]
+    pngs = []
+    for picture in done.pictures:
+        with look():
+            figure = picture.draw(done.results)
+        pngs.append((picture, write_figure(figure, folder, picture.name)))
     page = report_page(done.experiment, done.results, done.tables, pngs, numbers)
     write_atomically(done.out / "report.html", page.encode())
 

@@ -61,6 +61,7 @@ class Folder:
             "experiment": experiment,
             "quick": settings.quick,
             "seed": settings.seed,
+            "options": dict(settings.options),
             "data": fingerprint,
             "version": __version__,
         }
@@ -275,7 +276,7 @@ class _Clock:
         self.weight, self.title = 0.0, ""
 
     def start(self, part: Part, number: int) -> None:
-        self.weight, self.title = part.weight, f"run {number + 1} of {self.runs}: {part.title}"
+        self.weight, self.title = part.weight, f"run {number + 1}/{self.runs}, {part.title}"
         self.tell(0.0)
 
     def done(self, part: Part) -> None:
@@ -287,7 +288,7 @@ class _Clock:
         share = (self.finished + share * self.weight) / self.total
         left = _duration((time.perf_counter() - self.begun) * (1 - share) / max(share, 1e-9))
         text = f"{self.title} {note}".strip()
-        self.progress.update(int(100 * share), f"{text}, {left} left" if share > 0.005 else text)
+        self.progress.update(int(100 * share), f"{left} left, {text}" if share > 0.005 else text)
 
 
 def _duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from expunge.parallel import BLOCK, blocks, map_spans
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
 
-__all__ = ["apply_to_array"]
+__all__ = ["apply_to_array", "block_map"]
 
 WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
 
@@ -50,27 +51,48 @@ def apply_to_array(
     _check_out(out, X, dtype)
     rows, target = X.reshape(-1, d), out.reshape(-1, d)
     work = np.float32 if dtype.itemsize <= 4 else np.float64
-    left: NDArray[Any] = erasure.left.T.astype(work)
-    right: NDArray[Any] = erasure.right.T.astype(work)
-    center = None if erasure.center is None else erasure.center.astype(work)
-    offset = None if erasure.offset is None else erasure.offset.astype(work)
+    erase = block_map(erasure, work)
 
     def apply(start: int, stop: int) -> None:
         buffer = np.empty((min(BLOCK, stop - start), d), dtype=work)
         for lo, hi in blocks(start, stop):
             x = rows[lo:hi] if dtype == work else rows[lo:hi].astype(work)
-            B = buffer[: hi - lo]
-            coordinates = (x if center is None else np.subtract(x, center, out=B)) @ right
-            if erasure.rank == 1:
-                np.multiply(coordinates, left, out=B)
-            else:
-                np.matmul(coordinates, left, out=B)
-            if offset is not None:
-                B -= offset
-            np.subtract(x, B, out=target[lo:hi], casting="same_kind")
+            erase(x, buffer[: hi - lo], target[lo:hi])
 
     map_spans(apply, rows.shape[0], d)
     return out
+
+
+def block_map(erasure: Erasure, work: type[np.floating[Any]]) -> Callable[..., None]:
+    """The map on one block: a function of the block, room of its size, and where to write.
+
+    Parameters
+    ----------
+    erasure : Erasure
+    work : float32 or float64
+        The type of blocks and room.
+
+    Returns
+    -------
+    function (x, room, target) -> None
+        `target` may be `x` itself, and of a narrower type.
+    """
+    left: NDArray[Any] = erasure.left.T.astype(work)
+    right: NDArray[Any] = erasure.right.T.astype(work)
+    center = None if erasure.center is None else erasure.center.astype(work)
+    offset = None if erasure.offset is None else erasure.offset.astype(work)
+
+    def erase(x: NDArray[Any], room: NDArray[Any], target: NDArray[Any]) -> None:
+        coordinates = (x if center is None else np.subtract(x, center, out=room)) @ right
+        if erasure.rank == 1:
+            np.multiply(coordinates, left, out=room)
+        else:
+            np.matmul(coordinates, left, out=room)
+        if offset is not None:
+            room -= offset
+        np.subtract(x, room, out=target, casting="same_kind")
+
+    return erase
 
 
 def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:

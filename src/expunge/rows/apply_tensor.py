@@ -13,18 +13,26 @@ import torch
 from torch.autograd import forward_ad
 
 from expunge.errors import InputError
-from expunge.parallel import BLOCK, blocks
-from expunge.rows.apply import apply_to_array
+from expunge.parallel import BLOCK, blocks, map_spans
+from expunge.rows.apply import apply_to_array, block_map
 
 if TYPE_CHECKING:
     from expunge.concept import Concept
     from expunge.conditional import ConditionalErasure
     from expunge.erasure import Erasure
 
-__all__ = ["affine", "apply_conditional_to_tensor", "apply_to_tensor", "double", "work_type"]
+__all__ = [
+    "affine",
+    "apply_conditional_to_tensor",
+    "apply_to_tensor",
+    "copy_serially",
+    "double",
+    "work_type",
+]
 
 SMALL = 1 << 20  # numbers below which one expression beats a pass by blocks
 DEVICE_BLOCK = 1 << 22  # numbers handled at once on a device
+SERIAL = 1 << 15  # numbers from which torch starts threads
 ORDINARY = (torch.Tensor, torch.nn.Parameter)  # other classes may be shadows inside a trace
 SEEN_BY_NUMPY = {torch.float64: np.float64, torch.float32: np.float32, torch.float16: np.float16}
 
@@ -116,13 +124,43 @@ def apply_to_tensor(
     X = X.detach().resolve_neg()
     out = _empty(X) if out is None else out
     rows, target = X.reshape(-1, d), out.detach().view(-1, d)
-    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
+    if X.device.type != "cpu":
+        for lo, hi in blocks(0, rows.shape[0], max(1, DEVICE_BLOCK // d)):
+            target[lo:hi] = affine(rows[lo:hi], *factors)
+    elif X.dtype in (torch.float32, torch.float64):
         apply_to_array(erasure, rows.numpy(), target.numpy())
-        return out
-    size = BLOCK if X.device.type == "cpu" else max(1, DEVICE_BLOCK // d)
-    for lo, hi in blocks(0, rows.shape[0], size):
-        target[lo:hi] = affine(rows[lo:hi], *factors)
+    else:
+        _apply_to_half(erasure, rows, target)
     return out
+
+
+def _apply_to_half(erasure: Erasure, rows: torch.Tensor, target: torch.Tensor) -> None:
+    """Half types on the CPU: every block is an array of float32 between two roundings."""
+    d, erase = erasure.n_features, block_map(erasure, np.float32)
+
+    def apply(start: int, stop: int) -> None:
+        size = min(BLOCK, stop - start)
+        block, room = torch.empty(size, d), np.empty((size, d), dtype=np.float32)
+        for lo, hi in blocks(start, stop):
+            x = block[: hi - lo]
+            copy_serially(rows[lo:hi], x)
+            erase(x.numpy(), room[: hi - lo], x.numpy())
+            copy_serially(x, target[lo:hi])
+
+    map_spans(apply, rows.shape[0], d)
+
+
+def copy_serially(source: torch.Tensor, target: torch.Tensor) -> None:
+    """Copy a matrix of the CPU into one of another type, in pieces too small for torch's threads.
+
+    Threads of ours already fill the cores; those of torch would wait for each other at every call.
+
+    Parameters
+    ----------
+    source, target : tensors of shape (n, d)
+    """
+    for lo, hi in blocks(0, source.shape[0], max(1, (SERIAL - 1) // max(1, source.shape[1]))):
+        target[lo:hi].copy_(source[lo:hi])
 
 
 def apply_conditional_to_tensor(

@@ -25,7 +25,7 @@ from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.parallel import SPAN, blocks
-from expunge.rows.apply_tensor import DEVICE_BLOCK, double
+from expunge.rows.apply_tensor import DEVICE_BLOCK, copy_serially, double
 from expunge.rows.base import GlmPass
 from expunge.rows.dense import DenseRows
 
@@ -79,8 +79,11 @@ class TensorView:
         return TensorView(self.tensor[key])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        work = torch.float32 if self.dtype == np.float32 else torch.float64
-        return np.array(self.tensor.cpu().to(work).numpy(), dtype=dtype, copy=copy or None)
+        values = here = self.tensor.cpu()
+        if here.dtype in HALF:
+            values = torch.empty(here.shape, dtype=torch.float32)
+            copy_serially(here, values)
+        return np.array(values.numpy(), dtype=dtype or self.dtype, copy=copy or None)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,264 @@
+"""What is measured on biographies, frozen, fine-tuned and adversarially trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.audit.fairness import tpr_gaps
+from expunge.audit.linear_probes import logistic_scores
+from expunge.audit.probe import Training
+from expunge.erasers import INLP, LEACE, RLACE, SPLINCE, MeanProjection, QuadraticLEACE
+from expunge.erasers.base import BaseEraser
+from expunge.erasure import Erasure
+from expunge.game.descent_ascent import paper_settings
+from expunge.inputs import check_concept
+from expunge.linalg import Array
+from expunge.reproduce.bios_data import BiosData, Split
+from expunge.reproduce.experiment import Part, SkipPart
+from expunge.reproduce.runs import Run
+
+__all__ = ["MANY", "PARTS", "women_of"]
+
+MANY = {"frozen": 50, "finetuned": 100}  # the larger of the two ranks of the paper's table
+RIDGE = {"gender": 1e-4, "profession": 1e-3}  # of the classifiers, relative
+WOMEN = ("f", "female", "woman", "women", "0")
+QUICK_STEPS = 2000  # of descent-ascent
+CURVE_POINTS = 12  # ranks measured of the curve when quick
+
+Rows = NDArray[Any]
+Map = Callable[[Rows], Rows]
+
+
+def women_of(gender: NDArray[Any]) -> str:
+    """The label that means women; the first in order where no label says so."""
+    labels = sorted(np.unique(gender))
+    return str(next((label for label in labels if str(label).lower() in WOMEN), labels[0]))
+
+
+def _accuracy(X: Rows, y: Rows, X_test: Rows, y_test: Rows, ridge: float) -> tuple[float, Rows]:
+    """Held-out accuracy of a logistic regression, and its answers."""
+    concept = check_concept(y, len(y), concept_type="classes")
+    scores = logistic_scores(Training(X, concept), np.asarray(X_test, dtype=np.float64), ridge)
+    answers = np.asarray(concept.labels)[scores.argmax(axis=1)]
+    return float(np.mean(answers == y_test)), answers
+
+
+def _measures(data: BiosData, split: Split, X: Rows, erase: Map) -> dict[str, Any]:
+    """One line of the table."""
+    train, test = erase(X[split.train]), erase(X[split.test])
+    gender, profession = data.gender, data.profession
+    left, _ = _accuracy(train, gender[split.train], test, gender[split.test], RIDGE["gender"])
+    task, answers = _accuracy(
+        train, profession[split.train], test, profession[split.test], RIDGE["profession"]
+    )
+    half = np.arange(len(test)) % 2 == 0
+    fresh = [
+        _accuracy(test[a], gender[split.test][a], test[b], gender[split.test][b], RIDGE["gender"])
+        for a, b in ((half, ~half), (~half, half))
+    ]
+    gaps = tpr_gaps(profession[split.test], answers, gender[split.test], positive=women_of(gender))
+    return {
+        "gender": left,
+        "fresh": float(np.mean([accuracy for accuracy, _ in fresh])),
+        "profession": task,
+        "gap": gaps.rms,
+        "correlation": gaps.correlation,
+        "undefined": [str(name) for name, _ in gaps.undefined],
+    }
+
+
+def _projector(basis: Array, center: Array | None) -> Map:
+    erasure = Erasure(basis, basis.T, center)
+    return lambda X: np.asarray(erasure.transform(X))
+
+
+def _nothing(X: Rows) -> Rows:
+    return X
+
+
+def _by(eraser: BaseEraser) -> Map:
+    return lambda X: np.asarray(eraser.transform(X))
+
+
+class _Stage:
+    """Encodings of one kind, the split of the run and the directions that methods remove."""
+
+    def __init__(self, run: Run, name: str, X: Rows) -> None:
+        self.run, self.name, self.X = run, name, np.asarray(X, dtype=np.float64)
+        self.data: BiosData = run.data
+        self.split = self.data.split(run.seed)
+        self.train = self.X[self.split.train]
+        self.gender = self.data.gender[self.split.train]
+        self.many = min(MANY[name], self.X.shape[1] - 1)
+
+    def bases(self) -> dict[str, Array]:
+        """Orthonormal columns by method, the first K of which are the answer at rank K."""
+
+        def make() -> Mapping[str, Array]:
+            inlp = INLP(self.many).fit(self.train, self.gender).erasure_
+            exact = RLACE(self.many).fit(self.train, self.gender).erasure_
+            assert exact.center is not None
+            return {"INLP": inlp.left, "RLACE exact": exact.left, "center": exact.center}
+
+        return self.run.kept(f"{self.name}-bases", make)
+
+    def paper_basis(self, rank: int) -> Array:
+        """What the paper's solver finds."""
+        settings: dict[str, Any] = dict(paper_settings("deep"))
+        if self.run.quick:
+            settings["max_iter"] = QUICK_STEPS
+
+        def make() -> Mapping[str, Array]:
+            eraser = RLACE(rank, random_state=self.run.seed, **settings)
+            return {"basis": eraser.fit(self.train, self.gender).erasure_.left}
+
+        return self.run.kept(f"{self.name}-paper-{rank}", make)["basis"]
+
+    def measure(self, erase: Map) -> dict[str, Any]:
+        return _measures(self.data, self.split, self.X, erase)
+
+    def table(self) -> dict[str, Any]:
+        """The lines of the paper's table, with the exact solution beside the paper's solver."""
+        bases = self.bases()
+        center = bases.pop("center")
+        found = {"nothing": self.measure(_nothing)}
+        ranks = sorted({1, self.many})
+        for place, rank in enumerate(ranks):
+            size = "one" if rank == 1 else "many"
+            self.run.tell((place + 0.1) / (len(ranks) + 1), f"rank {rank}")
+            paper = _projector(self.paper_basis(rank), center)
+            found[f"RLACE {size}"] = self.measure(paper)
+            for method, basis in bases.items():
+                found[f"{method} {size}"] = self.measure(_projector(basis[:, :rank], center))
+        return {"many": self.many, "lines": found}
+
+    def curve(self) -> dict[str, Any]:
+        """Gender and profession accuracy against K."""
+        bases = self.bases()
+        center = bases.pop("center")
+        ranks = list(range(1, self.many + 1))
+        if self.run.quick:
+            places = np.linspace(0, len(ranks) - 1, CURVE_POINTS).round().astype(int)
+            ranks = [ranks[place] for place in dict.fromkeys(places.tolist())]
+        found: dict[str, Any] = {"ranks": ranks}
+        for number, (method, basis) in enumerate(bases.items()):
+            lines = []
+            for place, rank in enumerate(ranks):
+                self.run.tell((number + place / len(ranks)) / len(bases), f"{method}, rank {rank}")
+                lines.append(self.measure(_projector(basis[:, :rank], center)))
+            found[method] = {key: [line[key] for line in lines] for key in ("gender", "profession")}
+        return found
+
+    def extras(self) -> dict[str, Any]:
+        """Erasers that came after the paper."""
+        job = self.data.profession[self.split.train]
+        found = {}
+        for name, eraser in {
+            "LEACE": LEACE(),
+            "SPLINCE": SPLINCE(),
+            "MeanProjection": MeanProjection(),
+            "QuadraticLEACE": QuadraticLEACE(label_free=True),
+        }.items():
+            eraser.fit(self.train, job, concept=self.gender)
+            measured = self.measure(_by(eraser))
+            found[name] = {**measured, "rank": eraser.rank_}
+        return found
+
+
+def _frozen(run: Run) -> Rows:
+    return run.kept("frozen", lambda: {"vectors": run.data.frozen})["vectors"]
+
+
+def _trained(run: Run, adversary: str | None) -> dict[str, NDArray[Any]]:
+    """Encodings by a model fine-tuned in this run, and what its training says of itself."""
+    data: BiosData = run.data
+    texts = data.texts
+    if texts is None:
+        raise SkipPart("the data are vectors, and fine-tuning needs texts")
+
+    def make() -> Mapping[str, NDArray[Any]]:
+        from expunge.integrations.adversarial import GradientReversal
+
+        split, (model, tokenizer) = data.split(run.seed), data.model()
+        trainer = GradientReversal(
+            model,
+            tokenizer=tokenizer,
+            adversary="mlp" if adversary == "mlp" else "linear" if adversary else None,
+            steps=data.steps,
+            evaluate_every=max(min(2500, data.steps // 4), 1),
+            pooling="cls" if data.pooling == "cls" else "mean",
+            max_length=data.max_length,
+            random_state=run.seed,
+        )
+        parts = [
+            (list(texts[rows]), data.profession[rows], data.gender[rows])
+            for rows in (split.train, split.dev)
+        ]
+        trainer.fit(*parts[0], validation=parts[1])
+        own = trainer.result_.adversary_accuracy
+        return {
+            "vectors": trainer.encode(list(texts)),
+            "adversary": np.array(np.nan if own is None else own),
+            "step": np.array(trainer.result_.best.step),
+        }
+
+    return run.kept(f"trained-{adversary or 'plain'}", make)
+
+
+def _of_frozen(run: Run) -> dict[str, Any]:
+    return _Stage(run, "frozen", _frozen(run)).table()
+
+
+def _extras(run: Run) -> dict[str, Any]:
+    return _Stage(run, "frozen", _frozen(run)).extras()
+
+
+def _frozen_curve(run: Run) -> dict[str, Any]:
+    return _Stage(run, "frozen", _frozen(run)).curve()
+
+
+def _of_finetuned(run: Run) -> dict[str, Any]:
+    trained = _trained(run, None)
+    found = _Stage(run, "finetuned", trained["vectors"]).table()
+    return {**found, "step": int(trained["step"]), "steps": run.data.steps}
+
+
+def _finetuned_curve(run: Run) -> dict[str, Any]:
+    return _Stage(run, "finetuned", _trained(run, None)["vectors"]).curve()
+
+
+def _adversarial(kind: str) -> Callable[[Run], dict[str, Any]]:
+    def measure(run: Run) -> dict[str, Any]:
+        trained = _trained(run, kind)
+        found = _Stage(run, "finetuned", trained["vectors"]).measure(_nothing)
+        return {**found, "adversary": float(trained["adversary"]), "step": int(trained["step"])}
+
+    return measure
+
+
+def _majority(run: Run) -> dict[str, Any]:
+    """Accuracy of the commonest answer of the training rows."""
+    data: BiosData = run.data
+    split = data.split(run.seed)
+
+    def share(column: NDArray[Any]) -> float:
+        labels, counts = np.unique(column[split.train], return_counts=True)
+        return float(np.mean(column[split.test] == labels[counts.argmax()]))
+
+    return {"gender": share(data.gender), "profession": share(data.profession)}
+
+
+PARTS = (
+    Part("majority", "commonest answers", _majority, weight=0.1),
+    Part("frozen", "frozen encoder", _of_frozen, weight=60),
+    Part("extras", "later erasers", _extras, weight=10),
+    Part("frozen-curve", "accuracy against K, frozen", _frozen_curve, weight=40),
+    Part("finetuned", "fine-tuning", _of_finetuned, weight=200),
+    Part("finetuned-curve", "accuracy against K, fine-tuned", _finetuned_curve, weight=80),
+    Part("adversarial-mlp", "adversarial training, MLP", _adversarial("mlp"), weight=200),
+    Part("adversarial-linear", "adversarial training, linear", _adversarial("linear"), weight=200),
+)

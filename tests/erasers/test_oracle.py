@@ -1,0 +1,349 @@
+"""Erasers that are told the concept: least change, equal covariances, files, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression
+
+import expunge as ex
+from conftest import plant
+
+KINDS = ["binary", "classes", "labels", "number", "vector"]
+
+
+def class_gap(X, y):
+    means = np.array([X[y == c].mean(axis=0) for c in np.unique(y)])
+    return np.abs(means - means[0]).max()
+
+
+def squared_change(A, X):
+    return np.mean(np.sum((A - X) ** 2, axis=1))
+
+
+# -- OracleLEACE -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_oracle_takes_away_what_least_squares_predicts_from_the_concept(kind):
+    data = plant(kind)
+    clean = ex.OracleLEACE().fit(data.X, data.y).transform(data.X, concept=data.y)
+    predicted = LinearRegression().fit(data.Z, data.X).predict(data.Z)
+    assert LinearRegression().fit(data.X, data.Z).score(data.X, data.Z) > 0.2
+    np.testing.assert_allclose(clean, data.X - predicted + data.X.mean(0), atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_oracle_changes_the_rows_less_than_leace(kind):
+    data = plant(kind)
+    oracle = ex.OracleLEACE().fit(data.X, data.y)
+    told = squared_change(oracle.transform(data.X, concept=data.y), data.X)
+    blind = squared_change(ex.LEACE().fit_transform(data.X, data.y), data.X)
+    assert 0.05 < told < blind - 1e-3
+    assert oracle.certificate_.erased
+
+
+def test_a_row_told_the_wrong_concept_gives_it_away():
+    data = plant("binary", n=2000)
+    eraser = ex.OracleLEACE().fit(data.X, data.y)
+    assert class_gap(eraser.transform(data.X, concept=data.y), data.y) < 1e-10
+    wrong = eraser.transform(data.X, concept=1 - data.y)
+    assert class_gap(wrong, data.y) > 1.5 * class_gap(data.X, data.y)
+
+
+def test_numbers_of_any_units_are_erased():
+    """A column of z ten million times as wide as the other must not hide it."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 2))
+    X = z @ rng.normal(size=(2, 4)) + rng.normal(size=(500, 4))
+    plain = ex.OracleLEACE().fit_transform(X, z)
+    scaled = ex.OracleLEACE().fit_transform(X, z * [1.0, 1e7])
+    assert squared_change(plain, X) > 0.5
+    np.testing.assert_allclose(scaled, plain, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["OracleLEACE", "QuadraticLEACE"])
+def test_the_concept_is_needed_and_has_to_be_a_known_one(name):
+    data = plant("classes")
+    eraser = ex.ERASERS[name]().fit(data.X, data.y)
+    for call in (eraser.transform, eraser.conditional_erasure_.transform):
+        with pytest.raises(ex.InputError):
+            call(data.X)
+        with pytest.raises(ex.InputError, match="not the one that was fitted"):
+            call(data.X[:2], concept=["ant", "eel"])
+        with pytest.raises(ex.InputError, match="samples"):
+            call(data.X[:3], concept=["ant", "bee"])
+        with pytest.raises(ex.InputError, match="features"):
+            call(data.X[:2, :5], concept=["ant", "bee"])
+    with pytest.raises(AttributeError, match="conditional_erasure_"):
+        _ = eraser.erasure_
+    few = eraser.transform(data.X[:3], concept=["dog", "dog", "dog"])  # not all classes: fine
+    assert few.shape == (3, 8)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [False, True], [0.0, 1.0]])
+@pytest.mark.parametrize("later", [int, bool, float])
+def test_equal_labels_of_another_type_are_the_same_classes(labels, later):
+    X = np.arange(8.0).reshape(4, 2)
+    y = np.array([labels[0], labels[1], labels[0], labels[1]])
+    eraser = ex.OracleLEACE(concept_type="classes").fit(X, y)
+    expected = eraser.transform(X, concept=y)
+    np.testing.assert_array_equal(eraser.transform(X, concept=y.astype(later)), expected)
+    with pytest.raises(ex.InputError, match="not the one that was fitted"):
+        eraser.transform(X, concept=["0", "1", "0", "1"])
+
+
+@pytest.mark.parametrize(
+    ("given", "result"),
+    [(np.float16, np.float16), (np.float32, np.float32), (np.int32, np.float64)],
+)
+def test_types_are_kept(given, result):
+    data = plant("binary")
+    X = (data.X * 10).astype(given)
+    for name in ("OracleLEACE", "QuadraticLEACE"):
+        clean = ex.ERASERS[name]().fit(X, data.y).transform(X, concept=data.y)
+        assert clean.dtype == result
+        assert class_gap(clean.astype(float), data.y) < 0.05 < class_gap(X.astype(float), data.y)
+
+
+# -- QuadraticLEACE --------------------------------------------------------------------------------
+
+
+def gaussians(n=4000, d=6, seed=0, differ=2):
+    """Two classes whose means differ a little and whose covariances differ in some directions."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    scale = np.ones((2, d))
+    scale[1, :differ] = 3.0
+    mix = np.random.default_rng(99).normal(size=(d, d)) / np.sqrt(d) + np.eye(d)
+    X = (rng.normal(size=(n, d)) * scale[y] + 0.5 * np.outer(y, np.ones(d))) @ mix
+    return X, y
+
+
+def quadratic_probe(A, y, A_new, y_new):
+    """Accuracy on new rows, in coordinates of the span that the erasure leaves."""
+    _, s, Vt = np.linalg.svd(A - A.mean(0), full_matrices=False)
+    left = Vt[s > 1e-8 * s[0]].T
+    return QuadraticDiscriminantAnalysis().fit(A @ left, y).score(A_new @ left, y_new)
+
+
+def test_a_quadratic_probe_on_new_rows_falls_to_chance():
+    (X, y), (X_new, y_new) = gaussians(), gaussians(seed=1)
+    leace, quadratic = ex.LEACE().fit(X, y), ex.QuadraticLEACE().fit(X, y)
+    assert quadratic_probe(X, y, X_new, y_new) > 0.8
+    assert quadratic_probe(leace.transform(X), y, leace.transform(X_new), y_new) > 0.75
+    clean, new = quadratic.transform(X, concept=y), quadratic.transform(X_new, concept=y_new)
+    assert quadratic_probe(clean, y, new, y_new) < 0.54
+    assert quadratic_probe(new[:2000], y_new[:2000], new[2000:], y_new[2000:]) < 0.56
+
+
+@pytest.mark.parametrize("rank", ["auto", 3])
+def test_without_labels_a_quadratic_probe_falls_too(rank):
+    """Means and two directions of the covariance: three directions are enough."""
+    (X, y), (X_new, y_new) = gaussians(n=8000), gaussians(seed=1)
+    eraser = ex.QuadraticLEACE(rank, label_free=True).fit(X, y)
+    assert eraser.rank_ == 3
+    leace = ex.LEACE().fit(X, y)
+    assert quadratic_probe(leace.transform(X), y, leace.transform(X_new), y_new) > 0.75
+    assert quadratic_probe(eraser.transform(X), y, eraser.transform(X_new), y_new) < 0.54
+    assert eraser.certificate_.erased
+    with pytest.raises(AttributeError, match="erasure_"):
+        _ = eraser.conditional_erasure_
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+def test_without_labels_an_offset_adds_no_direction(offset):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 4000)
+    X = rng.normal(size=(4000, 8)) + 2 * rng.normal(size=(4, 8))[y] + offset
+    assert ex.QuadraticLEACE(label_free=True).fit(X, y).rank_ == 3
+
+
+def test_without_labels_constant_columns_and_more_classes_than_columns_do_no_harm():
+    X, y = gaussians(n=8000)
+    wide = np.insert(X, 3, 7.0, axis=1)
+    assert ex.QuadraticLEACE(label_free=True).fit(wide, y).rank_ == 3
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 2000)
+    X = rng.normal(size=(2000, 2)) + 3 * rng.normal(size=(5, 2))[y]
+    eraser = ex.QuadraticLEACE(label_free=True).fit(X, y)
+    assert eraser.rank_ == 2
+    assert class_gap(eraser.transform(X), y) < 1e-10 < class_gap(X, y)
+
+
+def spread(X, y):
+    parts = [np.cov(X[y == c].T, ddof=0) for c in np.unique(y)]
+    return max(np.abs(part - parts[0]).max() for part in parts)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-6])
+def test_columns_of_small_scale_are_kept(scale):
+    X, y = gaussians()
+    units = np.array([1, 1, scale, 1, scale, 1])
+    X = X * units
+    clean = ex.QuadraticLEACE().fit(X, y).transform(X, concept=y)
+    assert spread(X / units, y) > 1
+    assert spread(clean / units, y) < 1e-6
+    assert np.all(clean.std(axis=0) > 0.5 * X.std(axis=0))
+
+
+def test_classes_with_few_rows():
+    """Five rows or fewer of eight columns: nothing singular, nothing blown up on new rows."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), [200, 5, 2, 1])
+    X = rng.normal(size=(208, 8)) * np.array([1, 2, 1, 1])[y][:, None] + rng.normal(size=(4, 8))[y]
+    for shrinkage in ("auto", "none", "oas", 0.2):
+        eraser = ex.QuadraticLEACE(shrinkage=shrinkage).fit(X, y)
+        assert class_gap(eraser.transform(X, concept=y), y) < 1e-9 < class_gap(X, y)
+        new = rng.normal(size=(4, 8))
+        moved = eraser.transform(new, concept=[0, 1, 2, 3])
+        assert np.abs(moved).max() < 1e3
+    free = ex.QuadraticLEACE(label_free=True).fit(X, y)
+    assert class_gap(free.transform(X), y) < 1e-9
+
+
+def test_a_column_that_one_class_never_moves_is_not_blown_up():
+    X, y = gaussians()
+    X[y == 1, 0] = 5.0
+    eraser = ex.QuadraticLEACE().fit(X, y)
+    new = X[:2].copy()
+    new[:, 0] += 1.0
+    moved = eraser.transform(new, concept=[1, 1]) - eraser.transform(X[:2], concept=[1, 1])
+    assert np.abs(moved).max() < 10
+
+
+def test_equal_classes_are_left_alone():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(300, 4)), 2, axis=0)
+    y = np.tile([0, 1], 300)
+    np.testing.assert_allclose(ex.QuadraticLEACE().fit_transform(X, y), X, atol=1e-10)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["OracleLEACE", "QuadraticLEACE"])
+@pytest.mark.parametrize("strength", [1.0, 0.5])
+def test_a_file_gives_the_same_map_and_the_same_bytes(name, strength, tmp_path):
+    data = plant("classes")
+    found = ex.ERASERS[name](strength=strength).fit(data.X, data.y).conditional_erasure_
+    found.save(tmp_path / "a")
+    again = ex.ConditionalErasure.load(tmp_path / "a")
+    again.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    fresh = ex.ERASERS[name](strength=strength).fit(data.X, data.y).conditional_erasure_
+    fresh.save(tmp_path / "c")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
+    np.testing.assert_array_equal(again(data.X, data.y), found(data.X, data.y))
+    assert (again.labels, again.kind, again.meta) == (found.labels, found.kind, found.meta)
+    assert again.meta["method"] == name
+    assert name in repr(again)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [True, False], ["ä", "b"], [0.5, 1.5]])
+def test_labels_come_back_from_a_file_as_they_were(labels, tmp_path):
+    X, y = np.arange(8.0).reshape(4, 2), [*labels, *labels]
+    found = ex.OracleLEACE(concept_type="classes").fit(X, y).conditional_erasure_
+    found.save(tmp_path / "a")
+    again = ex.ConditionalErasure.load(tmp_path / "a")
+    assert again.labels == found.labels
+    assert [type(a) for a in again.labels] == [type(a) for a in found.labels]
+    np.testing.assert_array_equal(again(X, y), found(X, y))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    data = plant("binary", n=50, d=3)
+    path = tmp_path / "good"
+    ex.QuadraticLEACE().fit(data.X, data.y).conditional_erasure_.save(path)
+    return path
+
+
+def rewrite(path, change_header=None, **tensors):
+    """The same file with another header or other arrays."""
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="numpy") as file:
+        header = json.loads(file.metadata()["expunge"])
+    if change_header:
+        change_header(header)
+    save_file({**load_file(path), **tensors}, path, {"expunge": json.dumps(header)})
+
+
+HEADERS = {
+    "no strength": lambda h: h.pop("strength"),
+    "strength as text": lambda h: h.update(strength="full"),
+    "strength beyond 1": lambda h: h.update(strength=7.0),
+    "unknown kind": lambda h: h["concept"].update(kind="secret"),
+    "no labels": lambda h: h["concept"].pop("labels"),
+    "labels that do not fit": lambda h: h["concept"].update(labels=[1, 2, 3]),
+    "no concept": lambda h: h.update(concept=None),
+    "another thing": lambda h: h.update(kind="erasure"),
+    "a later format": lambda h: h.update(format=99),
+    "no meta": lambda h: h.update(meta="none"),
+}
+
+
+@pytest.mark.parametrize("damage", HEADERS)
+def test_a_damaged_header_is_refused(damage, saved):
+    rewrite(saved, HEADERS[damage])
+    with pytest.raises(ex.BadArtifact, match="good"):
+        ex.ConditionalErasure.load(saved)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"shift": np.full((3, 2), np.nan)},
+        {"center": np.array([1.0, np.inf, 0.0])},
+        {"shift": np.zeros((2, 3))},
+        {"center": np.zeros((3, 1))},
+        {"maps": np.zeros((2, 3))},
+        {"mean_z": np.zeros(2, dtype=np.float32)},
+    ],
+    ids=["nan", "infinity", "transposed", "column", "maps", "single"],
+)
+def test_damaged_arrays_are_refused(tensors, saved):
+    rewrite(saved, **tensors)
+    with pytest.raises(ex.BadArtifact, match="good"):
+        ex.ConditionalErasure.load(saved)
+
+
+def test_foreign_and_cut_files_are_refused(saved, tmp_path):
+    whole = saved.read_bytes()
+    for at in (0, 7, 100, len(whole) - 1):
+        saved.write_bytes(whole[:at])
+        with pytest.raises(ex.BadArtifact):
+            ex.ConditionalErasure.load(saved)
+    save_file({"shift": np.zeros((3, 2))}, tmp_path / "foreign")
+    with pytest.raises(ex.BadArtifact, match="not one written by expunge"):
+        ex.ConditionalErasure.load(tmp_path / "foreign")
+    with pytest.raises(FileNotFoundError):
+        ex.ConditionalErasure.load(tmp_path / "nothing")
+
+
+def test_the_two_kinds_of_file_are_not_confused(saved, tmp_path):
+    with pytest.raises(ex.BadArtifact, match="conditional_erasure"):
+        ex.Erasure.load(saved)
+    data = plant("binary")
+    ex.LEACE().fit(data.X, data.y).erasure_.save(tmp_path / "plain")
+    with pytest.raises(ex.BadArtifact):
+        ex.ConditionalErasure.load(tmp_path / "plain")
+
+
+def test_a_map_cannot_be_changed_by_accident(saved):
+    found = ex.ConditionalErasure.load(saved)
+    for name in ("shift", "mean_z", "center", "maps"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(found, name)[...] = 0.0
+    found.meta["method"] = "another"
+    assert found.meta["method"] == "QuadraticLEACE"
+
+
+def test_parts_that_do_not_fit_are_refused():
+    good = {"shift": np.zeros((3, 2)), "mean_z": np.zeros(2), "center": np.zeros(3)}
+    for name in good:
+        with pytest.raises(ex.InputError, match="do not fit"):
+            ex.ConditionalErasure(**{**good, name: np.zeros(5)}, labels="ab", kind="classes")
