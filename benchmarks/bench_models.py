@@ -28,6 +28,7 @@ import transformers
 from common import ratio_of, show
 from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 
 import expunge as ex
 from expunge.integrations.sentence_transformers import add_erasure, unnormalized
@@ -98,17 +99,26 @@ def scrubbing(model: torch.nn.Module, tokenizer: object) -> None:
 
 
 def probes(model: torch.nn.Module, tokenizer: object, path: Path) -> None:
-    """Accuracy of linear probes for gender: on the rows of the fit, and on new ones."""
+    """Accuracy of linear probes for gender.
+
+    Of a probe trained on the texts of the fit, on these and on new ones; and of one trained on new
+    texts, by cross-validation.
+    """
     texts, gender = read(path)
     new = np.arange(len(texts)) % 3 == 0
     known = [text for text, is_new in zip(texts, new, strict=True) if not is_new]
 
     def accuracy(X: np.ndarray) -> str:
         probe = LogisticRegression(max_iter=5000).fit(X[~new], gender[~new])
-        return "  ".join(f"{probe.score(X[part], gender[part]):6.1%}" for part in (~new, new))
+        found = [probe.score(X[part], gender[part]) for part in (~new, new)]
+        found.append(cross_val_score(probe, X[new], gender[new], cv=5).mean())
+        return " ".join(f"{value:6.1%}" for value in found)
 
     options = {"max_length": MAX_LENGTH}
-    print(f"\n{len(texts)} texts, {new.sum()} of them new; accuracy on known and on new texts")
+    print(
+        f"\n{len(texts)} texts, {new.sum()} of them new; accuracy of a probe trained on known texts"
+    )
+    print("on known texts and on new ones, and of one trained on new texts (cross-validation)")
     before = collect(model, tokenizer, texts, LAYERS, **options)
     start = time.perf_counter()
     scrubbed = scrub(
@@ -120,7 +130,7 @@ def probes(model: torch.nn.Module, tokenizer: object, path: Path) -> None:
     one = ex.RLACE().fit(before[LAYERS[3]][~new], gender[~new]).erasure_
     with erasing(model, {LAYERS[3]: one}, tokens="mean"):
         single = collect(model, tokenizer, texts, LAYERS, **options)
-    print(f"{'layer':<16}  {'as it is':^15}  {'layer 3 erased':^15}  {'all scrubbed':^15}")
+    print(f"{'layer':<16}  {'as it is':^20}  {'layer 3 erased':^20}  {'all scrubbed':^20}")
     for name in LAYERS:
         row = "  ".join(accuracy(states[name]) for states in (before, single, after))
         print(f"{name:<16}   {row}")

@@ -105,11 +105,11 @@ def test_docstrings_name_the_parameters_there_are(name, thing):
     if inspect.isclass(thing) and target is object.__init__:
         return
     documented = {
-        part.strip()
+        part.strip().lstrip("*")
         for entry in FunctionDoc(thing, doc=inspect.getdoc(thing))["Parameters"]
         for part in entry.name.split(",")
     }
-    real = set(inspect.signature(target).parameters) - {"self", "cls", "args", "kwargs"}
+    real = set(inspect.signature(target).parameters) - {"self", "cls"}
     assert documented <= real, f"{name} documents {documented - real}"
 
 

@@ -168,8 +168,8 @@ def test_no_traceback_from_the_installed_program(saved, tmp_path):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("target", ["nowhere/out.json", "."])
 def test_targets_are_checked_before_the_work(command, target, saved, tmp_path, capsys):
-    file = [str(saved)] if command == "info" else []
-    assert main([command, *file, "--json", str(tmp_path / target)]) == 2
+    needed = {"info": [str(saved)], "reproduce": ["glove"]}.get(command, [])
+    assert main([command, *needed, "--json", str(tmp_path / target)]) == 2
     seen = capsys.readouterr()
     assert seen.out == ""
     assert len(seen.err.splitlines()) == 1

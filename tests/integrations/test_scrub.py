@@ -1,5 +1,7 @@
 """Concept scrubbing: every layer is fitted on states scrubbed below, streaming, and it works."""
 
+import weakref
+
 import numpy as np
 import pytest
 from sentences import GENDER, HELD_OUT, TEXTS
@@ -290,6 +292,32 @@ def test_other_concepts_and_other_models():
         assert ("%" in str(scrubbing)) == (eraser is not None)
 
 
+@pytest.mark.parametrize("name", ex.ERASERS)
+def test_every_eraser_scrubs_or_says_why_not(name):
+    """Two layers by hand, each eraser fitted at once on all rows: the same erasures."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 5))
+    X = torch.randn(300, 6)
+    y = (X[:, 0] + X[:, 1] ** 2 > 0.5).int().numpy()
+    size = 300 if name == "PairPCA" else 60  # whose sets must not be cut
+    batches = [(X[i : i + size], y[i : i + size]) for i in range(0, 300, size)]
+    eraser = ex.ERASERS[name]()
+    streams = hasattr(eraser, "partial_fit")
+    if not streams or not hasattr(ex.ERASERS[name]().fit(X.numpy(), y), "erasure_"):
+        words = "needs the concept of every row" if streams else "cannot be fitted on a stream"
+        with pytest.raises(ex.InputError, match=words):
+            scrub(model, batches, None, ["0", "2"], eraser=eraser, sample=0)
+        return
+    found = scrub(model, batches, None, ["0", "2"], eraser=eraser, sample=0)
+    with torch.no_grad():
+        first = model[0](X)
+        lower = ex.ERASERS[name]().fit(first.numpy(), y).erasure_
+        second = model[2](model[1](torch.from_numpy(lower.transform(first.numpy()))))
+        upper = ex.ERASERS[name]().fit(second.numpy(), y).erasure_
+    np.testing.assert_allclose(found["0"].matrix(), lower.matrix(), atol=1e-5)
+    np.testing.assert_allclose(found["2"].matrix(), upper.matrix(), atol=1e-3)
+
+
 def test_what_is_not_wholly_erased_is_reported_so():
     model = torch.nn.Sequential(torch.nn.Identity())
     rng = np.random.default_rng(0)
@@ -314,6 +342,27 @@ def test_the_sample_is_bounded_and_fair():
     assert len(np.unique(rows[:, 0])) == 500
     np.testing.assert_array_equal(rows[:, 0] % 2, labels)
     assert rows[:, 0].mean() == pytest.approx(5000, abs=4 * 10_000 / np.sqrt(12 * 500))
+
+
+def test_no_batch_is_kept():
+    """Batches are made on the fly; of those before, at most the last one still exists."""
+    made, alive = [], []
+
+    class Stream:
+        def __iter__(self):
+            for seed in range(40):
+                rng = np.random.default_rng(seed)
+                alive.append(sum(ref() is not None for ref in made))
+                x = torch.from_numpy(rng.normal(size=(50, 4)))
+                made.append(weakref.ref(x))
+                yield x, rng.integers(0, 2, 50)
+                del x
+
+    model = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Identity())
+    scrubbing = scrub(model, Stream(), None, ["0", "1"], sample=100)
+    assert [row.n for row in scrubbing.report] == [2000, 2000]
+    assert len(made) == 1 + 2 * 40  # one look at the order of the layers, and two passes
+    assert max(alive) <= 2
 
 
 def test_the_model_is_left_as_it_was(minilm):

@@ -169,8 +169,13 @@ def shown_points(driver):
 
 
 def far_apart(points):
-    """Distance of the middles of the two classes."""
-    (ax, ay), (bx, by) = [(sum(x) / len(x), sum(y) / len(y)) for x, y in points]
+    """Distance of the middles of the two classes, which are drawn in turns."""
+    middles = []
+    for own in (points[::2], points[1::2]):
+        middles.append(
+            [sum(map(sum, part)) / sum(map(len, part)) for part in zip(*own, strict=True)]
+        )
+    (ax, ay), (bx, by) = middles
     return ((ax - bx) ** 2 + (ay - by) ** 2) ** 0.5
 
 

@@ -83,8 +83,21 @@ def test_points_move_from_before_to_after(words):
 
 def test_classes_lie_apart_before_and_together_after(words):
     figure = scatter_figure(words["pca"], numeric=False)
+    names = [trace["name"] for trace in figure.data]
+    assert names[:2] * (len(names) // 2) == names  # in turns, so that none covers the other
+    assert [trace["showlegend"] for trace in figure.data] == [True] * 2 + [False] * (len(names) - 2)
     gaps = [
-        np.linalg.norm(np.subtract(*[[np.mean(part["x"]), np.mean(part["y"])] for part in v.data]))
+        np.linalg.norm(
+            np.subtract(
+                *[
+                    [
+                        np.mean(np.concatenate([part[axis] for part in v.data[k::2]]))
+                        for axis in "xy"
+                    ]
+                    for k in range(2)
+                ]
+            )
+        )
         for v in figure.views
     ]
     assert gaps[0] > 1
@@ -111,7 +124,7 @@ def test_too_many_points_are_thinned_out_evenly(words):
         "labels": ["a"] * (n // 2) + ["b"] * (n // 2),
     }
     figure = scatter_figure(pca, numeric=False)
-    assert [len(trace["customdata"]) for trace in figure.data] == [1000, 1000]
+    assert [len(trace["customdata"]) for trace in figure.data] == [250] * 8
     assert "2,000 rows, drawn at random from" in figure.caption
     assert "The same 2,000 rows" in along_figure(pca, numeric=False).caption
 
@@ -121,7 +134,7 @@ def test_rare_labels_share_a_colour(words):
     pca["labels"] = [f"label {min(i % 40, 7 + i % 13)}" for i in range(len(pca["rows"]))]
     kinds = len(set(pca["labels"]))
     figure = scatter_figure(pca, numeric=False)
-    assert len(figure.data) == 8
+    assert len({trace["name"] for trace in figure.data}) == 8
     assert figure.data[-1]["name"] == f"{kinds - 7} others"
     assert sum(len(trace["customdata"]) for trace in figure.data) == len(pca["rows"])
 

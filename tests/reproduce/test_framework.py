@@ -14,6 +14,7 @@ import toy_experiment
 import expunge.reproduce
 from expunge.cli import main
 from expunge.errors import InputError
+from expunge.parallel import n_threads
 from expunge.reproduce import registry
 from expunge.reproduce.experiment import Line, Settings, Table
 from expunge.reproduce.numbers import Number, plain, summarise
@@ -145,6 +146,22 @@ def test_an_interruption_that_a_solver_swallows_is_not_a_result(tmp_path, toy):
     assert not (runs / "run-02" / "draws-second.npz").exists()
     reproduce("toy", tmp_path, resume=True)
     assert (runs / "run-02" / "second.json").exists()
+
+
+@pytest.mark.skipif(n_threads() < 2, reason="helpers need a second core")
+def test_helpers_change_nothing_but_the_time(tmp_path, monkeypatch):
+    """The helper takes the last run, then dies in the one before; both come out right."""
+    alone = reproduce("toy", tmp_path / "alone", runs=3)
+    monkeypatch.setitem(registry.EXPERIMENTS, "toy", "toy_parallel")
+    monkeypatch.setenv("TOY_PARENT", str(os.getpid()))
+    monkeypatch.setenv("TOY_FOLDER", str(tmp_path / "helped" / "runs"))
+    helped = reproduce("toy", tmp_path / "helped", runs=3)
+    makers = [int(helped.results.arrays("process", n)["pid"]) for n in range(3)]
+    assert makers[0] == os.getpid()
+    assert makers[1] != os.getpid()  # it began, and died before the second part
+    assert makers[2] == makers[1]
+    assert helped.to_dict() == alone.to_dict()
+    assert not list((tmp_path / "helped").rglob("taken"))
 
 
 def test_more_runs_can_be_added(tmp_path, toy):

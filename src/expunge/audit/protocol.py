@@ -6,9 +6,9 @@ eraser has never seen as well, and is tested on others of them, in turns (cross-
 
 In cross-fitting rows teach the probes of each other, so their scores are not independent. Where
 nothing is to be learnt, a score is a sum Σ_j K_ij y_j over other rows and the measure a sum of
-y_i K_ij y_j in which every pair of rows counts twice: its variance is twice that of independent
-rows. Accuracy feels a share 2/π of it, as it takes signs; AUC, which takes ranks, 3/π. Standard
-errors are widened by these factors. Where much is learnt that is more than is needed.
+y_i K_ij y_j in which every pair of rows counts twice: its variance is up to twice that of
+independent rows. Accuracy, which takes signs, feels a share 2/π of the doubling; AUC, which takes
+ranks, 3/π. Standard errors are widened accordingly. Where much is learnt that is more than needed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import pi
 from typing import Any, Literal
 
 import numpy as np
@@ -40,7 +41,7 @@ __all__ = ["FamilyResult", "ProbeResult", "Status", "cross_fitted", "judged", "t
 Status = Literal["at chance", "found", "cannot tell"]
 Tell = Callable[[str], None]
 
-SIGNS, RANKS, SUMS = np.sqrt(1 + 2 / np.pi), np.sqrt(1 + 3 / np.pi), np.sqrt(2.0)
+SIGNS, RANKS, SUMS = (1 + 2 / pi) ** 0.5, (1 + 3 / pi) ** 0.5, 2**0.5
 WIDER = {
     "accuracy": SIGNS,
     "excess": SIGNS,

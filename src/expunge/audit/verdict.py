@@ -75,7 +75,7 @@ def verdict_of(
     linear, nonlinear = fresh.after.get("linear"), fresh.after.get("nonlinear")
     explained = None
     if linear is not None and linear.status == "found" and residue is not None:
-        explained = linear.strongest.low <= residue.high(linear.statistic)
+        explained = bool(linear.strongest.low <= residue.high(linear.statistic))
     lines = []
     for name, protocol in (("rows of the fit", same), ("fresh rows", fresh)):
         results = () if protocol is None else protocol.after.values()

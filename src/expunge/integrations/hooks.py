@@ -198,6 +198,7 @@ def _changing(module: Any, change: Change) -> Iterator[None]:
 
 def _change(name: str, erasure: Erasure, calls: Calls, tokens: Tokens) -> Change:
     """A module's output -> the same with its hidden states erased."""
+
     def change(output: Any) -> Any:
         hidden = _hidden(name, output)
         if hidden.shape[-1] != erasure.n_features:

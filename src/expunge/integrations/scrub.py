@@ -125,7 +125,7 @@ def scrub(
                 for i, _ in enumerate(_one_pass(model, batches, fits, tokens), start=1):
                     bar.update(number * len(batches) + i, group[0])
             for name, fit in fits.items():
-                done[name] = fit.eraser.erasure_
+                done[name] = fit.erasure()
                 report.append(fit.report(name))
     return Scrubbing(done, report, tokens)
 
@@ -172,9 +172,20 @@ class _LayerFit:
         kept = np.argsort(new[0])[: self.size]
         self.sample = tuple(part[kept] for part in new)
 
+    def erasure(self) -> Erasure:
+        """What the eraser found, if that can be applied without knowing labels."""
+        try:
+            return self.eraser.erasure_  # type: ignore[no-any-return]
+        except AttributeError as error:
+            raise InputError(
+                "A hook does not know the labels of the texts that come, which this eraser needs",
+                f"{self.eraser!r} ({error})",
+                "Pass an eraser that has an erasure_, such as LEACE()",
+            ) from error
+
     def report(self, layer: str) -> LayerReport:
         """What the layer's states say of the concept, before and after."""
-        erasure, certificate = self.eraser.erasure_, self.eraser.certificate_
+        erasure, certificate = self.erasure(), self.eraser.certificate_
         d = erasure.n_features
         before = self._measure(Erasure(np.zeros((d, 0)), np.zeros((0, d))))
         if certificate is not None and certificate.erased:

@@ -131,31 +131,7 @@ def gap_figure(before: Mapping[str, Any], after: Mapping[str, Any], caption: str
         )
         for j in groups
     ]
-    styles: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "line": {"color": "var(--before)", "width": 2},
-            "showlegend": False,
-            "hoverinfo": "skip",
-        }
-    ]
-    for stage, symbol in (("before", "circle-open"), ("after", "circle")):
-        styles.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": stage,
-                "marker": {
-                    "color": "var(--after)" if stage == "after" else "var(--muted)",
-                    "symbol": symbol,
-                    "size": 10,
-                    "line": {"width": 2},
-                },
-                "customdata": [[name] for name in names],
-                "hovertemplate": f"%{{customdata[0]}}, {stage}: <b>%{{x:+.3f}}</b><extra></extra>",
-            }
-        )
+    styles = _gap_styles(names)
     layout = {
         "height": 110 + 26 * len(order),
         "margin": {"t": 40, "b": 44},
@@ -208,3 +184,33 @@ def _lines(
     """Both ends of each line, and a hole before the next."""
     x = [v for i in order for v in (before["gaps"][i][j], after["gaps"][i][j], None)]
     return {"x": x, "y": [v for row in range(len(order)) for v in (row, row, None)]}
+
+
+def _gap_styles(names: list[str]) -> list[dict[str, Any]]:
+    """The lines between before and after, and the markers at their ends."""
+    styles: list[dict[str, Any]] = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "line": {"color": "var(--before)", "width": 2},
+            "showlegend": False,
+            "hoverinfo": "skip",
+        }
+    ]
+    for stage, symbol in (("before", "circle-open"), ("after", "circle")):
+        styles.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": stage,
+                "marker": {
+                    "color": "var(--after)" if stage == "after" else "var(--muted)",
+                    "symbol": symbol,
+                    "size": 10,
+                    "line": {"width": 2},
+                },
+                "customdata": [[name] for name in names],
+                "hovertemplate": f"%{{customdata[0]}}, {stage}: <b>%{{x:+.3f}}</b><extra></extra>",
+            }
+        )
+    return styles

@@ -19,6 +19,7 @@ COLOURS = 7  # labels with a colour of their own; the rest share one
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "x", "circle-open")
 POINTS = 2000
 BINS = 36
+SLICES = 4  # of the points of a label
 FILLED = 3  # curves that may overlap
 
 Array = NDArray[np.float64]
@@ -59,9 +60,14 @@ def scatter_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure:
     pca = _at_most(pca, POINTS)
     shown, names = len(pca["rows"]), pca["names"]
     points = [label(name) for name in names] if names else [f"row {r}" for r in pca["rows"]]
-    groups = _groups(pca["labels"], numeric)
+    groups = _interleaved(_groups(pca["labels"], numeric))
     coordinates = {view.key: np.asarray(pca[view.key], dtype=float) for view in VIEWS}
-    traces = [_trace(group, points, pca["labels"], numeric) for group in groups]
+    named: set[int] = set()
+    traces = []
+    for group in groups:
+        first = not numeric and group[2] not in named
+        traces.append(_trace(group, points, pca["labels"], numeric) | {"showlegend": first})
+        named.add(group[2])
     views = []
     for view in VIEWS:
         xy = coordinates[view.key]
@@ -167,6 +173,18 @@ def _groups(labels: Sequence[Any], numeric: bool) -> list[Group]:
     return groups
 
 
+def _interleaved(groups: list[Group]) -> list[Group]:
+    """The groups in slices, in turns, so that no label covers all the others."""
+    if len(groups) == 1:
+        return groups
+    return [
+        (name, rows[part::SLICES], number)
+        for part in range(SLICES)
+        for name, rows, number in groups
+        if len(rows) > part
+    ]
+
+
 def _trace(group: Group, points: list[str], labels: Sequence[Any], numeric: bool) -> dict[str, Any]:
     name, rows, number = group
     marker: dict[str, Any] = {
@@ -190,7 +208,7 @@ def _trace(group: Group, points: list[str], labels: Sequence[Any], numeric: bool
         ],
         "marker": marker,
         "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<extra></extra>",
-        "showlegend": not numeric,
+        "legendgroup": str(number),
     }
 
 

@@ -194,6 +194,9 @@ class Experiment:
         How many by default.
     options : mapping from str to str
         Names of what it can be told beyond the data, and what they mean.
+    parallel : bool
+        Whether runs may be done side by side, by processes that load the data each for itself; for
+        parts that keep one core busy.
     """
 
     name: str
@@ -207,3 +210,4 @@ class Experiment:
     runs: int = 10
     quick_runs: int = 2
     options: Mapping[str, str] = field(default_factory=dict)
+    parallel: bool = False

@@ -101,11 +101,8 @@ def load(path: Path | None, settings: Settings) -> Loaded:
     elif path.is_dir():
         from expunge.reproduce.faces_celeba import read_celeba
 
-        faces, source, differs = (
-            read_celeba(path, quick=settings.quick),
-            f"CelebA ({path.name})",
-            "",
-        )
+        faces = read_celeba(path, _most_images(settings))
+        source, differs = f"CelebA, {len(faces):,} faces", ""
     else:
         faces, source, differs = read_npz(path), path.name, "other faces than those of CelebA"
     return Loaded(faces, source, faces.digest(), differs, _facts(faces))

@@ -20,7 +20,7 @@ from expunge.erasure import Erasure
 from expunge.game.descent_ascent import paper_settings
 from expunge.reproduce.experiment import Part, SkipPart
 from expunge.reproduce.faces_data import CONCEPTS, Faces
-from expunge.reproduce.faces_probe import compact, fresh_rows, same_rows
+from expunge.reproduce.faces_probe import compact, fresh_rows, same_rows, span
 from expunge.reproduce.faces_split import Rows, Split, balanced, dealt, split_faces
 from expunge.reproduce.runs import Run
 
@@ -158,19 +158,35 @@ def descent(run: Run) -> dict[str, Any]:
     most = QUICK_MOST if run.quick else MOST
     fit, held_out = (balanced(part, rng, most) for part in (split.fit, split.held_out))
     X, Y = _pixels(faces, fit), _pixels(faces, held_out)
-    settings = paper_settings("static") | {"max_iter": QUICK_STEPS if run.quick else STEPS}
-    eraser = RLACE(1, **settings, tol=ENOUGH, random_state=run.seed).fit(X, fit.y)
-    exact = RLACE(1).fit(X, fit.y)
-    erasures = {"descent": eraser.erasure_, "exact": exact.erasure_}
-    found = same_rows((X, _concept(fit)), (Y, _concept(held_out)), erasures)
+    eraser, found = _descended(X, fit.y, QUICK_STEPS if run.quick else STEPS, run.seed)
+    exact = RLACE(1).fit(X, fit.y).erasure_
+    erasures = {"descent": found, "exact": exact}
+    probed = same_rows((X, _concept(fit)), (Y, _concept(held_out)), erasures)
     assert eraser.certificate_ is not None
     return {
         "concept": concept,
         "steps": eraser.history_[-1].step,
-        "cosine": abs(float((eraser.erasure_.basis @ exact.erasure_.basis.T)[0, 0])),
+        "cosine": abs(float((found.basis @ exact.basis.T)[0, 0])),
         "gap": eraser.certificate_.gap / eraser.certificate_.bound,
-        **{name: _values(result) for name, result in found.items()},
+        **{name: _values(result) for name, result in probed.items()},
     }
+
+
+def _descended(X: NDArray[Any], y: NDArray[Any], steps: int, seed: int) -> tuple[RLACE, Erasure]:
+    """Descent-ascent, and its erasure.
+
+    Rows fewer than pixels are taken in coordinates of their span: the game there is the same.
+    """
+    n, d = X.shape
+    settings = paper_settings("static") | {"max_iter": steps, "tol": ENOUGH, "random_state": seed}
+    if n >= d:
+        eraser = RLACE(1, **settings).fit(X, y)
+        return eraser, eraser.erasure_
+    center, Q = span(X)
+    ridge = RLACE().alpha * n / d  # relative to the variance of a pixel, not of a coordinate
+    eraser = RLACE(1, alpha=ridge, **settings).fit((X - center) @ Q, y)
+    direction = Q @ eraser.erasure_.left
+    return eraser, Erasure(direction, direction.T, center)
 
 
 def _first(faces: Faces, seed: int) -> tuple[str, Split, np.random.Generator]:

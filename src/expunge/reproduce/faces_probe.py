@@ -23,7 +23,7 @@ from expunge.concept import Concept
 from expunge.erasure import Erasure
 from expunge.linalg import Array
 
-__all__ = ["RIDGE", "compact", "fresh_rows", "pixel_probe", "same_rows"]
+__all__ = ["RIDGE", "compact", "fresh_rows", "pixel_probe", "same_rows", "span"]
 
 RIDGE = 0.1  # relative to the mean variance of a pixel
 CONFIDENCE = 0.95
@@ -72,9 +72,34 @@ def compact(training: Training, X: NDArray[Any]) -> tuple[Training, NDArray[Any]
     n, d = training.X.shape
     if n >= d:
         return training, X, 1.0
-    center = training.X.mean(axis=0, dtype=np.float64)
-    Q, R = scipy.linalg.qr((training.X - center).T, mode="economic", check_finite=False)
-    return Training(np.ascontiguousarray(R.T), training.concept), (X - center) @ Q, n / d
+    center, Q = span(training.X)
+    return Training((training.X - center) @ Q, training.concept), (X - center) @ Q, n / d
+
+
+def span(X: NDArray[Any]) -> tuple[Array, Array]:
+    """The mean of rows, and an orthonormal basis of the span of the centred rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), n <= d
+
+    Returns
+    -------
+    center : array of shape (d,)
+    basis : array of shape (d, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.reproduce.faces_probe import span
+    >>> X = np.random.default_rng(0).normal(size=(3, 7))
+    >>> center, Q = span(X)
+    >>> bool(np.allclose(center + (X - center) @ Q @ Q.T, X))
+    True
+    """
+    center = X.mean(axis=0, dtype=np.float64)
+    Q, _ = scipy.linalg.qr((X - center).T, mode="economic", check_finite=False)
+    return center, Q
 
 
 def same_rows(

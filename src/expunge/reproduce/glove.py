@@ -27,4 +27,5 @@ EXPERIMENT = Experiment(
     findings=findings,
     runs=10,
     quick_runs=2,
+    parallel=True,
 )

@@ -22,8 +22,9 @@ from expunge.reproduce.numbers import plain
 from expunge.reproduce.paper import CITATION
 from expunge.reproduce.registry import find_experiment
 from expunge.reproduce.results import Results
-from expunge.reproduce.runs import Folder, run_all
+from expunge.reproduce.runs import Folder
 from expunge.reproduce.tables import markdown, table_to_dict
+from expunge.reproduce.work import run_all
 
 __all__ = ["Reproduction", "reproduce"]
 
@@ -153,7 +154,7 @@ def reproduce(
     loaded = experiment.load(source, settings)
     folder = Folder(target)
     folder.open(experiment.name, settings, loaded.fingerprint, resume=resume)
-    results = run_all(experiment, loaded, settings, folder, verbose=verbose)
+    results = run_all(experiment, loaded, settings, folder, source=source, verbose=verbose)
     done = Reproduction(
         experiment=experiment,
         results=results,

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +14,14 @@ from numpy.typing import NDArray
 from expunge._version import __version__
 from expunge.artifact import write_atomically
 from expunge.errors import InputError
-from expunge.progress import Progress
-from expunge.reproduce.experiment import Experiment, Loaded, Part, Settings, SkipPart
+from expunge.reproduce.experiment import Loaded, Settings
 from expunge.reproduce.numbers import plain
-from expunge.reproduce.results import SKIPPED, Results
 
-__all__ = ["Folder", "Run", "run_all"]
+__all__ = ["Arrays", "Folder", "Run"]
 
 Arrays = dict[str, NDArray[Any]]
+
+CLAIM = "taken"  # a file that says that a process is at work on a run
 
 
 class Folder:
@@ -83,6 +79,21 @@ class Folder:
                 was,
                 "Name another folder, or ask for the same as before",
             )
+
+    def claim(self, number: int) -> bool:
+        """Take a run for this process; False if another has it."""
+        file = self.path / "runs" / f"run-{number + 1:02d}" / CLAIM
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def forget_claims(self) -> None:
+        """Free all runs, those of processes that have died too."""
+        for file in self.path.glob(f"runs/run-*/{CLAIM}"):
+            file.unlink()
 
     def part_file(self, number: int, part: str) -> Path:
         """Where the result of a part of a run is."""
@@ -190,111 +201,6 @@ class Run:
         """
         if self._tell is not None:
             self._tell(share, note)
-
-
-def run_all(
-    experiment: Experiment,
-    loaded: Loaded,
-    settings: Settings,
-    folder: Folder,
-    *,
-    verbose: bool = False,
-) -> Results:
-    """Do every part of every run that is not done yet.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    loaded : Loaded
-    settings : Settings
-    folder : Folder
-    verbose : bool
-        Whether to show a progress bar with the time left.
-
-    Returns
-    -------
-    Results
-        Of all parts, those found in the folder included.
-    """
-    work = [
-        (part, number)
-        for number in range(settings.runs)
-        for part in experiment.parts
-        if part.runs is None or number < part.runs
-    ]
-    missing = [(part, n) for part, n in work if folder.result(n, part.name) is None]
-    with Progress(experiment.name, 100, verbose) as progress:
-        clock = _Clock(progress, sum(part.weight for part, _ in missing), settings.runs)
-        for part, number in missing:
-            clock.start(part, number)
-            _do(part, Run(folder, loaded, settings, number, clock.tell), folder)
-            clock.done(part)
-    found: dict[str, list[Any]] = {part.name: [] for part in experiment.parts}
-    for part, number in work:
-        found[part.name].append(folder.result(number, part.name))
-    return Results(settings, loaded, found, folder.arrays)
-
-
-def _do(part: Part, run: Run, folder: Folder) -> None:
-    """One part of one run, all of it or nothing."""
-    start = time.perf_counter()
-    with _interruptible() as run.interrupted:
-        try:
-            tree = dict(part.measure(run))
-        except SkipPart as reason:
-            tree = {SKIPPED: str(reason)}
-    run.stop_if_interrupted()
-    folder.keep_result(run.number, part.name, tree, time.perf_counter() - start)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Notice Ctrl-C even where it is caught inside; yields whether it came."""
-    asked, before = threading.Event(), signal.getsignal(signal.SIGINT)
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or before in (signal.SIG_IGN, None):  # another thread, or deaf in the background
-        yield asked.is_set
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        asked.set()
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield asked.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-class _Clock:
-    """Progress in percent of the expected work, with the time left at the pace so far."""
-
-    def __init__(self, progress: Progress, total: float, runs: int) -> None:
-        self.progress, self.total, self.runs = progress, total, runs
-        self.finished, self.begun = 0.0, time.perf_counter()
-        self.weight, self.title = 0.0, ""
-
-    def start(self, part: Part, number: int) -> None:
-        self.weight, self.title = part.weight, f"run {number + 1}/{self.runs}, {part.title}"
-        self.tell(0.0)
-
-    def done(self, part: Part) -> None:
-        self.finished += part.weight
-        self.weight = 0.0
-        self.tell(0.0)
-
-    def tell(self, share: float, note: str = "") -> None:
-        share = (self.finished + share * self.weight) / self.total
-        left = _duration((time.perf_counter() - self.begun) * (1 - share) / max(share, 1e-9))
-        text = f"{self.title} {note}".strip()
-        self.progress.update(int(100 * share), f"{left} left, {text}" if share > 0.005 else text)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _read_json(path: Path) -> Any:

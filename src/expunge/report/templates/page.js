@@ -59,7 +59,7 @@
 
   const config = (layout) => ({
     responsive: true, displaylogo: false, scrollZoom: false, showTips: false,
-    displayModeBar: layout.dragmode && !touch.matches ? "hover" : false,
+    displayModeBar: layout.dragmode && !touch.matches && root.clientWidth > 520 ? "hover" : false,
     modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     plotlyServerURL: "",
   });
