@@ -64,7 +64,20 @@ def word_vectors() -> None:
     similarity = content["association"]["similarity"]
     change = similarity["after"]["spearman"] - similarity["before"]["spearman"]
     show("  SimLex-999, change of the Spearman correlation", abs(change), 0.02)
-    show("  full audit of 7,350 + 4,500 words, seconds", seconds, 60)
+    print(f"  7,350 + 4,500 words: {seconds:.1f} seconds, of the processors {cpu:.1f}")
+
+
+def all_words() -> None:
+    """The 15,000 labelled words, 10,500 of them in the fit."""
+    glove = load_glove()
+    X = np.vstack([glove.train.X, glove.dev.X])
+    y = np.concatenate([glove.train.y, glove.dev.y])
+    erasure = ex.RLACE(1).fit(X, y).erasure_
+    start, spent = time.perf_counter(), time.process_time()
+    a = ex.audit(erasure, X, y, glove.test.X, glove.test.y)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - spent
+    print(a.verdict.headline)
+    show("full audit of 15,000 x 100, seconds", seconds, 60)
     print(f"  processor seconds: {cpu:.1f}")
 
 
@@ -106,6 +119,7 @@ def large() -> None:
 
 def main() -> None:
     word_vectors()
+    all_words()
     planted_leak()
     if "--quick" not in sys.argv:
         large()

@@ -81,7 +81,7 @@ def hooks(model: torch.nn.Module) -> None:
     show("forward pass with hooks at all six layers / without", whole, 1.02)
     names = [f"layer.{i}" for i in range(6)]
     for rank, tokens in [(1, "all"), (9, "all"), (1, "masked"), (1, "mean"), (1, "cls")]:
-        alone = ratio_of(partial(run, empty, names, rank, tokens), plain, REPEATS // 3)
+        alone = ratio_of(partial(run, empty, names, rank, tokens), plain, REPEATS)
         show(f"six hooks alone, rank {rank}, tokens={tokens!r} / forward pass", alone, 0.02)
 
 

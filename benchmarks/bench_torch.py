@@ -58,7 +58,7 @@ def fits(X: np.ndarray, y: np.ndarray) -> None:
             ratio = ratio_of(
                 lambda make=make, x=x, z=labels: make().fit(x, z),
                 lambda make=make: make().fit(X, y),
-                3,
+                5,
             )
             kind = str(dtype).removeprefix("torch.")
             show(f"{name}().fit: {kind} tensor / float32 array", ratio, limit)

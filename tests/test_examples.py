@@ -25,6 +25,9 @@ EXAMPLES = {
     "sklearn_pipeline": ["rank  1", "rank  8", "rank 32", "probe for parity: 0.50", "^erased: "],
     "below_the_rank": ["descent_ascent", "subspace_ascent", "closed_form", "ignoring x .*2.3025"],
     "custom_loss": ["^erased: .*cross_entropy", "^erased: .*asymmetric", "directions: 1.0"],
+    "torch_stream": ["bfloat16", "before: .* 0.9", "after: .* 0.000", "folded against layer: .*e-"],
+    "scrub_minilm": ["encoder.layer.5", "last layer: 100%", "all six layers scrubbed: 50%"],
+    "sentence_transformers_erasure": ["^erased: ", "Dense, Normalize", "by hand: .*e-"],
 }
 
 

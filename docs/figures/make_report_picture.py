@@ -3,7 +3,7 @@
 Run as ``python docs/figures/make_report_picture.py``.
 
 Needs Chromium with chromedriver, selenium and pillow (``pip install -e '.[test]'``). The audit is
-the one of the embedded example, with a task that is there to fill the section on fairness.
+that of the embedded example.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import expunge as ex
 from expunge.data import load_glove
 
 HERE = Path(__file__).parent
-WIDTH, COLOURS = 1120, 48
+WIDTH, COLOURS = 1120, 64
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run")
 
 
@@ -35,7 +35,9 @@ def main() -> None:
         path = Path(folder) / "report.html"
         embedded_audit().to_html(path)
         picture = photographed(path, folder)
-    small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    small = picture.convert("RGB").quantize(
+        COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    )
     small.save(HERE / "report.png", optimize=True)
 
 

@@ -98,14 +98,15 @@ def audit(
     >>> import numpy as np
     >>> import expunge as ex
     >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 4000)
-    >>> X = rng.normal(size=(4000, 5)) + np.outer(y, [2, 0, 0, 1, 0])
-    >>> e = ex.RLACE().fit(X[:2000], y[:2000]).erasure_
-    >>> a = ex.audit(e, X[:2000], y[:2000], X[2000:], y[2000:], probes="linear", leak=0.05)
+    >>> y = rng.integers(0, 2, 8000)
+    >>> X = rng.normal(size=(8000, 5)) + np.outer(y, [2, 0, 0, 1, 0])
+    >>> X, y, X_test, y_test = X[:4000], y[:4000], X[4000:], y[4000:]
+    >>> e = ex.RLACE().fit(X, y).erasure_
+    >>> a = ex.audit(e, X, y, X_test, y_test, probes="linear", leak=0.05)
     >>> print(a.verdict.headline)
     Linear probes: at chance.
-    >>> ex.audit(e, X[:2000], y[:2000], probes="linear").verdict.linear
-    'not shown'
+    >>> print(ex.audit(e, X, y, probes="linear").verdict.headline)
+    Not shown to be erased: it was measured on the training rows only.
     """
     check_number(confidence, "confidence", least=0.5, most=0.9999)
     check_number(leak, "leak", strict=True, most=1)

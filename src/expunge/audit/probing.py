@@ -226,7 +226,6 @@ def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
     >>> import numpy as np
     >>> from expunge.audit.probing import stratified
     >>> from expunge.concept import Concept
-    from expunge.inputs import check_number
     >>> y = Concept("classes", np.arange(100) % 4 // 3, ("a", "b"))
     >>> np.bincount(y.values[stratified(y, 20, 0)])
     array([15,  5])

@@ -24,6 +24,7 @@ class Verdict:
         From fresh rows. "not shown": there were none, or no such probe.
     explained : bool or None
         Where linear probes find the concept: whether sampling error of the fit explains as much.
+        None where nothing was found or that cannot be told.
     headline : str
         One or two sentences.
     lines : tuple of str
@@ -73,9 +74,7 @@ def verdict_of(
             ("Pass rows that the eraser has not seen as X_test and y_test.",),
         )
     linear, nonlinear = fresh.after.get("linear"), fresh.after.get("nonlinear")
-    explained = None
-    if linear is not None and linear.status == "found" and residue is not None:
-        explained = bool(linear.strongest.low <= residue.high(linear.statistic))
+    explained = _explained(linear, residue)
     lines = []
     for name, protocol in (("rows of the fit", same), ("fresh rows", fresh)):
         results = () if protocol is None else protocol.after.values()
@@ -93,6 +92,16 @@ def verdict_of(
         " ".join(claim for claim in said if claim),
         tuple(lines),
     )
+
+
+def _explained(linear: FamilyResult | None, residue: Residue | None) -> bool | None:
+    """Whether the residue may well be as large as what was found; None between yes and no."""
+    if linear is None or linear.status != "found" or residue is None:
+        return None
+    high = residue.high(linear.statistic)
+    if linear.strongest.value <= high:
+        return True
+    return None if linear.strongest.low <= high else False
 
 
 def _claim(title: str, result: FamilyResult | None, leak: float, explained: bool | None) -> str:

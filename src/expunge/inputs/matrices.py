@@ -63,7 +63,7 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
         check_tensor(X, name=name)
         _check_shape(tuple(X.shape), name, least)
         rows = TensorRows(X)
-        if not rows.is_finite:
+        if rows.shares_memory or not rows.is_finite:
             check_finite(rows.X, name)
         return rows
     A = as_matrix(X, name=name)

@@ -144,7 +144,7 @@ def rows_at(calls: Calls, name: str, hidden: Any, tokens: Tokens) -> tuple[Any, 
 def _mean(hidden: Any, attended: Any) -> Any:
     """Mean of the attended tokens (b, d), half types as float32."""
     wide = hidden.float() if hidden.element_size() < 4 else hidden
-    wide = wide.masked_fill(~attended[..., None], 0)  # padding may hold anything, NaN too
+    wide = torch.where(attended[..., None], wide, 0)  # padding may hold anything, NaN too
     weight = attended.to(wide.dtype)
     with torch.autocast(hidden.device.type, enabled=False):  # it would round the sums
         total = torch.bmm(weight[:, None], wide)[:, 0]

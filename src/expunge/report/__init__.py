@@ -78,6 +78,20 @@ def render(audit_dict: Mapping[str, Any]) -> str:
     -------
     str
         HTML, the same for the same audit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> from expunge.report import render
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 400)
+    >>> X = rng.normal(size=(400, 3)) + np.outer(y, [3, 0, 0])
+    >>> e = ex.RLACE().fit(X[:200], y[:200]).erasure_
+    >>> audit = ex.audit(e, X[:200], y[:200], X[200:], y[200:], probes=["linear SVM"])
+    >>> page = render(audit.to_dict())
+    >>> "<title>Erasure audit: 0 / 1</title>" in page, len(page) < 6e6
+    (True, True)
     """
     audit = cleaned(audit_dict)
     title, subtitle = title_of(audit)
@@ -92,7 +106,13 @@ def write_report(audit: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     audit : Audit or mapping
+        A mapping is what `Audit.to_dict` gives.
     path : str or path
+
+    Raises
+    ------
+    ImportError
+        Without jinja2 or plotly; the message names the extra that brings them.
     """
     content = audit if isinstance(audit, Mapping) else audit.to_dict()
     write_atomically(path, render(content).encode())

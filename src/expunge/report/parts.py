@@ -92,6 +92,12 @@ class Table:
         What is in it: what was measured, on which rows, in which unit.
     search : str
         The label of a search box above it; none if empty.
+
+    Examples
+    --------
+    >>> from expunge.report import Table
+    >>> Table(["word", "n"], [["a", 1], ["b", 2]], "Two words and their counts.").numeric
+    [False, True]
     """
 
     columns: Sequence[str]
@@ -162,6 +168,12 @@ class Figure:
         States to choose from; the first is shown first and equals `data`.
     find : str
         The label of a box that finds points by the first entry of their `customdata`.
+
+    Examples
+    --------
+    >>> from expunge.report import Figure
+    >>> Figure([{"x": [1, 2], "y": [3, 4]}], {"height": 300}, "Two points.").height
+    300
     """
 
     data: list[dict[str, Any]]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,10 +121,10 @@ def read_npz(path: Path) -> Faces:
     Faces
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files if _is_wanted(name)}
             names = sorted(stored.files)
-    except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(
             "The faces cannot be read",
             f"{path} ({error})",

@@ -303,6 +303,11 @@ class TensorRows(DenseRows):
         return self.home.dtype
 
     @property
+    def shares_memory(self) -> bool:
+        """Whether the tensor is seen as an array, without a copy."""
+        return type(self.home) is DenseRows
+
+    @property
     def is_finite(self) -> bool:
         """Whether there is neither NaN nor infinity; one pass on the device."""
         if not self.tensor.is_floating_point() or not self.tensor.numel():
