@@ -8,7 +8,7 @@ from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 
 import expunge as ex
-from conftest import plant
+from planted import plant
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 import expunge as ex
-from conftest import plant
+from planted import plant
 
 
 @pytest.fixture(scope="module")

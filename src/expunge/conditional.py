@@ -6,7 +6,7 @@ import copy
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from expunge import artifact
 from expunge.concept import Kind, Label
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
+from expunge.inputs.matrices import is_tensor
 from expunge.linalg import Array
 from expunge.parallel import BLOCK, blocks, map_spans
 
@@ -127,6 +128,10 @@ class ConditionalErasure:
                 "Pass rows of the width it was fitted on",
             )
         known = check_known(concept, rows.n_samples, kind=self.kind, labels=self.labels)
+        if is_tensor(X):
+            from expunge.rows.apply_tensor import apply_conditional_to_tensor
+
+            return cast(NDArray[Any], apply_conditional_to_tensor(self, X, known))
         values = np.asarray(rows.X)
         out = np.empty(values.shape, values.dtype if values.dtype.kind == "f" else np.float64)
 

@@ -10,12 +10,12 @@ import pytest
 from scipy.special import ndtr
 
 import expunge as ex
-from conftest import plant
 from expunge.audit import Sizes
 from expunge.audit.measures import Scores
 from expunge.audit.probe import Probe
 from expunge.data import load_glove
 from expunge.errors import InputError
+from planted import plant
 
 FAST = ["logistic regression, ridge 0.01", "linear discriminant", "nearest neighbours"]
 SECTIONS = {
@@ -261,6 +261,17 @@ def test_a_transform_may_change_the_width():
     assert a.to_dict()["damage"] is None
     assert a.to_dict()["pca"] is None
     assert a.verdict.linear in ("found", "cannot tell")
+
+
+def test_nothing_is_read_from_rounding_where_everything_was_erased():
+    """One feature, all of it erased: rows differ in their last bits, which depend on the class."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    X = rng.normal(size=(4000, 1)) + 2 * y[:, None] + 0.3
+    erasure = ex.LEACE().fit(X[:2000], y[:2000]).erasure_
+    a = ex.audit(erasure, X[:2000], y[:2000], X[2000:], y[2000:], probes=FAST)
+    assert a.fresh_rows.before["linear"].status == "found"
+    assert (a.verdict.linear, a.verdict.nonlinear) == ("at chance", "at chance")
 
 
 def test_a_probe_of_ones_own_joins_in():

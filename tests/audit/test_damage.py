@@ -10,12 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import expunge as ex
-from conftest import KINDS, plant
 from expunge.audit.damage import damage, least_possible_change
 from expunge.audit.neighbours import neighbour_overlap
 from expunge.audit.task import bits_left, task_damage
 from expunge.data import load_glove
 from expunge.errors import InputError
+from planted import KINDS, plant
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import v_measure_score
 
 import expunge as ex
-from conftest import plant
 from expunge.audit.geometry import pca_scatter, v_measure, v_measure_of
 from expunge.data import load_glove
 from expunge.errors import InputError
+from planted import plant
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -81,6 +81,15 @@ def test_rows_are_never_scored_by_a_probe_that_learnt_from_them():
     assert abs(result.strongest.value - 0.5) < 0.08
 
 
+def test_copies_of_a_row_do_not_teach_its_label():
+    """Every row is there four times: a probe that learnt from a copy would know the label."""
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(150, 5)), 4, axis=0), np.repeat(rng.integers(0, 2, 150), 4)
+    nothing = ex.Erasure(np.zeros((5, 0)), np.zeros((0, 5)))
+    result = fresh_protocol(part(nothing, X, y), terms(["nearest neighbours"])).after["nonlinear"]
+    assert abs(result.strongest.value - 0.5) < 0.1
+
+
 @pytest.mark.parametrize(("n_test", "status"), [(20_000, "found"), (200, "cannot tell")])
 def test_a_planted_leak_is_found_where_there_are_rows_to_find_it(n_test, status):
     """One half has the concept in one direction; the other half has 3 % more in another."""

@@ -18,11 +18,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC, LinearSVC
 
 import expunge as ex
-from conftest import plant
 from expunge.game.inlp import glm_finder, nullspace
 from expunge.game.losses import loss_for
 from expunge.game.problem import Problem
 from expunge.inputs import check_concept, check_rows
+from planted import plant
 
 
 def stretched(n=600, d=6, seed=0, share=0.5):
@@ -240,6 +240,15 @@ def test_a_regressor_finds_the_direction_of_a_number():
     np.testing.assert_allclose(
         np.abs(eraser.erasure_.basis[0] @ coef), np.linalg.norm(coef), rtol=1e-10
     )
+
+
+def test_a_classifier_takes_half_precision_tensors():
+    torch = pytest.importorskip("torch")
+    data = plant("binary", n=300)
+    X = torch.tensor(data.X).bfloat16()
+    found = ex.INLP(2, classifier=LogisticRegression()).fit(X, data.y).erasure_
+    same = ex.INLP(2, classifier=LogisticRegression()).fit(X.double().numpy(), data.y).erasure_
+    np.testing.assert_allclose(found.matrix(), same.matrix(), atol=1e-6)
 
 
 def test_a_classifier_without_coefficients_is_refused():

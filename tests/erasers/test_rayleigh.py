@@ -6,7 +6,7 @@ import scipy.linalg
 from sklearn.cross_decomposition import CCA
 
 import expunge as ex
-from conftest import plant
+from planted import plant
 
 
 def random_subspaces(d, K, count, seed=0):

@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 import expunge as ex
-from conftest import plant
 from expunge.game.losses import Logistic, Multinomial
+from planted import plant
 
 
 def four_classes(n=400, d=6, seed=0):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 import expunge as ex
-from conftest import plant
+from planted import plant
 
 
 def with_task(kind="classes", *, task="binary", n=800, seed=0):

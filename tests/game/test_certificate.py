@@ -5,10 +5,10 @@ import pytest
 from test_closed_form import best_loss, encoded
 
 import expunge as ex
-from conftest import plant
 from expunge.game.certificate import certify, certify_moments
 from expunge.game.losses import loss_for
 from expunge.inputs import check_concept, check_rows
+from planted import plant
 
 
 def identity(d):

@@ -7,8 +7,8 @@ import scipy.optimize
 from sklearn.linear_model import LogisticRegression
 
 import expunge as ex
-from conftest import KINDS, plant
 from expunge.game.losses import loss_for
+from planted import KINDS, plant
 
 SETTINGS = [
     (kind, loss)

@@ -7,7 +7,6 @@ import pytest
 from test_fantope import dense_projection
 
 import expunge as ex
-from conftest import plant
 from expunge.game.certificate import certify
 from expunge.game.descent_ascent import SPREAD, DescentAscent, _Moves, _Run, descent_ascent
 from expunge.game.fantope import Fantope
@@ -16,6 +15,7 @@ from expunge.game.predictor import Problem, fit_predictor
 from expunge.game.result import StopReason
 from expunge.inputs import check_concept, check_rows
 from expunge.rows import DenseRows
+from planted import plant
 
 
 def problem(data, loss="cross_entropy", *, weights=None, intercept=True):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from conftest import plant
 from expunge.errors import InputError
 from expunge.game.least_squares import in_own_units, regression
 from expunge.game.oblique import least_change, least_change_keeping, whitener
+from planted import plant
 
 EPS = float(np.finfo(float).eps)
 

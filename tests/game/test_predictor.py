@@ -6,9 +6,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from test_closed_form import KIND_OF, encoded
 
 import expunge as ex
-from conftest import plant
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.inputs import check_concept, check_rows
+from planted import plant
 
 
 def problem(data, kind, loss_name, *, X=None, **options):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import expunge as ex
-from conftest import plant
 from expunge import parallel
 from expunge.game.losses import LOSSES, SmoothHinge, loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.inputs import check_concept, check_rows
+from planted import KINDS, plant
 
 KINDS = {
     "binary": "classes",

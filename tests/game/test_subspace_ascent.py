@@ -9,7 +9,6 @@ import scipy.stats
 from sklearn.datasets import load_digits
 
 import expunge as ex
-from conftest import Planted, plant
 from expunge.game import subspace_ascent as module
 from expunge.game.closed_form import closed_form
 from expunge.game.losses import loss_for
@@ -23,6 +22,7 @@ from expunge.game.subspace_ascent import (
     subspace_ascent,
 )
 from expunge.inputs import check_concept, check_rows
+from planted import Planted, plant
 
 GAMES = [
     ("classes", "cross_entropy"),

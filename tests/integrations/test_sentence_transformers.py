@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer import modules  # noqa: E402
 
 import expunge as ex  # noqa: E402
 from expunge.integrations.sentence_transformers import add_erasure, unnormalized  # noqa: E402
-from expunge.integrations.transformers import collect  # noqa: E402
+from expunge.integrations.transformers import collect, erasing  # noqa: E402
 
 
 def kinds(sequence):
@@ -115,6 +115,19 @@ def test_guarantee_before_normalization_and_at_the_end(model):
     np.testing.assert_allclose(*means, atol=1e-6)
     assert np.linalg.norm(plain[gender == "f"].mean(0) - plain[gender == "m"].mean(0)) > 0.05
     assert ex.certify(at_end, pooled, gender).erased is False  # it is for the other vectors
+
+
+def test_hooks_reach_the_transformer_inside(model):
+    """Erasing the mean of the last layer's tokens is erasing the pooled vector."""
+    name = next(n for n, _ in model.named_modules() if n.endswith("encoder.layer.5"))
+    rng = np.random.default_rng(0)
+    e = ex.Erasure(rng.normal(size=(384, 1)) / 384, rng.normal(size=(1, 384)), rng.normal(size=384))
+    with unnormalized(model):
+        before = model.encode(TEXTS[:8])
+        with erasing(model, {name: e}, tokens="mean"):
+            after = model.encode(TEXTS[:8])
+    np.testing.assert_allclose(after, e.transform(before), atol=1e-5)
+    assert np.abs(after - before).max() > 0.01
 
 
 def bags():

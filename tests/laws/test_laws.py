@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import expunge as ex
-from conftest import KINDS, plant
+from planted import KINDS, plant
 
 KIND = {
     "binary": "classes",

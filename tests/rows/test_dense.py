@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from conftest import plant
 from expunge.game.losses import loss_for
 from expunge.inputs import check_concept, check_rows
+from planted import plant
 
 
 @pytest.mark.parametrize("centred", [True, False])

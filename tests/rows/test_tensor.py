@@ -12,7 +12,6 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import expunge as ex
-from conftest import KINDS, plant
 from expunge import parallel
 from expunge.game.losses import loss_for
 from expunge.inputs import check_concept, check_rows, check_weights
@@ -21,6 +20,7 @@ from expunge.rows import apply_tensor, tensor
 from expunge.rows.apply_tensor import work_type
 from expunge.rows.dense import DenseRows
 from expunge.rows.tensor import ConvertedRows, DeviceRows, TensorRows
+from planted import KINDS, plant
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 HALF = (torch.float16, torch.bfloat16)

@@ -198,7 +198,7 @@ def _new_rows(given: Given) -> tuple[Freshness | None, Part | None, str]:
     new = given.test.take(freshness.fresh)
     if not len(new):
         return freshness, None, "all test rows are rows the eraser was fitted on"
-    if too_few(new.concept):
+    if too_few(new):
         count = len(new)
         return freshness, None, f"only {count} of the test rows are fresh, too few to probe"
     return freshness, new, ""
@@ -215,7 +215,7 @@ def _certificates(given: Given, seed: int) -> dict[str, Certified]:
     if given.erasure is None:
         return {}
     found = {"train": certified(given.erasure, given.train, seed)}
-    if given.test is not None and not too_few(given.test.concept):
+    if given.test is not None and not too_few(given.test):
         found["test"] = certified(given.erasure, given.test, seed)
     return found
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from expunge.fingerprint import Fingerprint, _keys
 from expunge.parallel import blocks
 
-__all__ = ["Freshness", "fresh_rows", "share_of_fit"]
+__all__ = ["Freshness", "fresh_rows", "row_hashes", "share_of_fit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +72,8 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
     >>> fresh_rows(X, X[:4], {}).fresh
     array([False, False, False, False,  True,  True])
     """
-    seen = set(_row_hashes(X_train))
-    in_train = np.array([found in seen for found in _row_hashes(X_test)], dtype=bool)
+    seen = set(row_hashes(X_train))
+    in_train = np.array([found in seen for found in row_hashes(X_test)], dtype=bool)
     known, decided = np.zeros(len(X_test), dtype=bool), np.ones(len(X_test), dtype=bool)
     sketches = list(_fingerprints(meta))
     for sketch in sketches:
@@ -108,8 +108,17 @@ def _decided(sketch: Fingerprint, X: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(_keys(X) < sketch.keys[-1])
 
 
-def _row_hashes(X: NDArray[Any]) -> Iterator[int]:
-    """A hash of each row as float32, so that float64 and float32 copies agree."""
+def row_hashes(X: NDArray[Any]) -> Iterator[int]:
+    """A hash of each row as float32, so that float64 and float32 copies agree.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Yields
+    ------
+    int
+    """
     for lo, hi in blocks(0, len(X)):
         with np.errstate(over="ignore"):
             part = np.ascontiguousarray(X[lo:hi], dtype=np.float32) + np.float32(0)  # -0 becomes 0

@@ -145,8 +145,8 @@ class Probe:
         said.
         """
         kept, width = training.learnable, training.concept.width
-        if len(kept) == 0:
-            return Scores(np.zeros((len(X), width)), False, training.prior)
+        if len(kept) < (2 if training.concept.kind == "classes" else 1):
+            return Scores(np.tile(training.prior, (len(X), 1)), False, training.prior)
         found = self.score(training.compact, X, seed)
         if len(kept) == width:
             return found

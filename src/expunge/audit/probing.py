@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.fresh import row_hashes
 from expunge.audit.given import STAGES, Part, Stage
 from expunge.audit.probe import Family, Probe, Training
 from expunge.audit.protocol import FamilyResult, cross_fitted, judged, transferred
@@ -27,6 +28,7 @@ __all__ = [
 
 Name = Literal["same_rows", "fresh_rows", "training_rows"]
 FEWEST = 10  # rows to cross-fit on
+MANY = 10_000  # rows among which so many different ones are looked for
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def fresh_protocol(part: Part, terms: Terms, name: Name = "fresh_rows") -> Proto
         X = _some(part, stage, rows)
         if family == "nonlinear":
             X, _ = _standardised(X, X[:0])
-        folds = _folds(concept, parts, terms.seed)
+        folds = _folds(part.before[rows], concept, parts, terms.seed)
         scores = cross_fitted(probes, X, concept, folds, terms.seed, terms.tell)
         count = int(folds.max()) + 1
         return judged(
@@ -199,9 +201,10 @@ def _both_stages(
     return ProtocolResult(name, found["before"], found["after"])
 
 
-def too_few(concept: Concept) -> bool:
-    """Whether there are not even two classes (values of a label, numbers) to cross-fit on."""
-    if concept.n_samples < FEWEST:
+def too_few(part: Part) -> bool:
+    """Whether there are not enough different rows, or classes, to cross-fit on."""
+    concept = part.concept
+    if len(part) < FEWEST or len(np.unique(_hashed(part.before[:MANY]))) < FEWEST:
         return True
     if concept.kind == "classes":
         return int(np.sum(np.bincount(concept.values) >= 2)) < 2
@@ -240,15 +243,21 @@ def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
     return np.sort(order[steps])
 
 
-def _folds(concept: Concept, count: int, seed: int) -> NDArray[np.intp]:
-    """The fold of every row; classes are dealt out evenly."""
+def _folds(X: NDArray[Any], concept: Concept, count: int, seed: int) -> NDArray[np.intp]:
+    """The fold of every row: classes are dealt out evenly, and equal rows stay together."""
     n = concept.n_samples
     order = np.random.default_rng(seed).permutation(n)
     if concept.kind == "classes":
         order = order[np.argsort(concept.values[order], kind="stable")]
-    folds = np.empty(n, dtype=np.intp)
-    folds[order] = np.arange(n) % max(min(count, n), 2)
-    return folds
+    dealt = np.empty(n, dtype=np.intp)
+    dealt[order] = np.arange(n) % count
+    _, first, which = np.unique(_hashed(X), return_index=True, return_inverse=True)
+    together = dealt[first][which.reshape(-1)]
+    return np.unique(together, return_inverse=True)[1].reshape(-1)
+
+
+def _hashed(X: NDArray[Any]) -> NDArray[np.int64]:
+    return np.fromiter(row_hashes(X), dtype=np.int64, count=len(X))
 
 
 def _some(part: Part, stage: Stage, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ ranks, 3/π. Standard errors are widened accordingly. Where much is learnt that 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from expunge.audit.measures import (
@@ -153,7 +155,8 @@ def transferred(
 
     if all(probe.family == "linear" for probe in probes):
         return [run(probe) for probe in probes]
-    with one_blas_thread(), ThreadPoolExecutor(n_threads()) as pool:
+    with warnings.catch_warnings(), one_blas_thread(), ThreadPoolExecutor(n_threads()) as pool:
+        warnings.simplefilter("ignore", ConvergenceWarning)  # filters are shared by all threads
         return list(pool.map(alone, probes))
 
 

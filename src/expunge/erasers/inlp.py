@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from expunge.inputs import ConceptType, check_number, check_rank, check_rng
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import GlmPass
+from expunge.rows.dense import DenseRows
 
 __all__ = ["INLP"]
 
@@ -230,11 +231,11 @@ class INLP(BaseEraser):
 
     def _classifier_finder(self, data: Data, moments: Moments, train: NDArray[np.bool_]) -> Finder:
         """Rounds of a scikit-learn estimator on a copy of the erased rows."""
-        y = _as_given(data.concept)
+        y, given = _as_given(data.concept), cast(DenseRows, data.rows).X  # also of a tensor
         center = moments.mean_x if self.fit_intercept else None
 
         def find(basis: Array) -> Found:
-            X = np.asarray(data.rows.transform(Erasure(basis, basis.T, center)), dtype=np.float64)
+            X = Erasure(basis, basis.T, center).transform(np.asarray(given, dtype=np.float64))
             model = clone(self.classifier)
             extra = {} if data.weights is None else {"sample_weight": data.weights[train]}
             model.fit(X[train], y[train], **extra)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
-from expunge.game.least_squares import cross_moment, second_moment
+from expunge.game.least_squares import cross_moment, in_own_units, second_moment
 from expunge.game.losses import Loss, loss_for
+from expunge.game.oblique import whitener
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, as_matrix, check_choice, check_rank
 from expunge.linalg import (
@@ -21,7 +22,6 @@ from expunge.linalg import (
     fix_signs,
     inverse_root,
     least_variance_directions,
-    whitening_pair,
 )
 from expunge.moments import Moments
 
@@ -150,9 +150,11 @@ class RayleighEraser(BaseEraser):
         C, Szz = cross_moment(moments, self.center)
         d, whiten = moments.n_features, self.objective == "cca"
         if whiten:
-            W, root = whitening_pair(Sxx, rcond=moments.n_features * moments.eps)
-            C = W @ C @ inverse_root(Szz)
-            scale = float(np.sqrt(np.linalg.matrix_rank(Szz, hermitian=True)))
+            W = whitener(Sxx, rcond=d * moments.eps)
+            root = np.linalg.inv(W)
+            Rzz, units = in_own_units(Szz)
+            C = W @ (C * units) @ inverse_root(Rzz)
+            scale = float(np.sqrt(np.linalg.matrix_rank(Rzz, hermitian=True)))
         else:
             W = root = np.eye(d)
             scale = float(np.sqrt(np.trace(Sxx) * np.trace(Szz)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from expunge.concept import Concept, Label
+from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -52,6 +53,12 @@ class Statistics:
 
     def merge(self, other: Statistics) -> Statistics:
         """Sums over both sets of rows."""
+        if (self.task is None) != (other.task is None):
+            raise InputError(
+                "The task is missing from some chunks",
+                "chunks with and without a task",
+                "Pass the task with every chunk, or with none",
+            )
         task, by_class = self.task, self.by_class
         if task is not None and other.task is not None:
             task = task.merge(other.task)

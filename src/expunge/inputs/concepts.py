@@ -120,14 +120,24 @@ def check_known(y: Any, n_samples: int, *, kind: Kind, labels: tuple[Label, ...]
     -------
     Concept
     """
-    several = split_concepts(y, n_samples) is not None
-    concept = check_concept(
-        y,
-        n_samples,
-        concept_type="auto" if several else kind,
-        name="concept",
-        owner="Erasure that knows the concept",
-        whole=False,
+    parts = split_concepts(y, n_samples) or {"": y}
+    columns = {str(label).partition(":")[0] for label in labels}
+
+    def own_kind(part: str) -> ConceptType:
+        return kind if len(parts) == 1 or part in columns else "classes"
+
+    concept = join_concepts(
+        {
+            part: check_concept(
+                column,
+                n_samples,
+                concept_type=own_kind(part),
+                name="concept",
+                owner="Erasure that knows the concept",
+                whole=False,
+            )
+            for part, column in parts.items()
+        }
     )
     return match_labels(concept, kind, labels)
 

@@ -88,6 +88,7 @@ class BiosData:
         from expunge.integrations.optional import require
 
         transformers = require("transformers", "transformers")
+        transformers.utils.logging.disable_progress_bar()
         where = self.encoder or _minilm()
         offline = {"local_files_only": True} if Path(where).exists() else {}
         try:

@@ -35,6 +35,14 @@ STAGES = (
 )
 GAP, WIDE_GAP = 3, 14  # pixels between faces, and between the two classes
 WIDTH, LABELS, HEADS = 7.0, 1.05, 0.5  # inches: of the figure, left of the faces, above and below
+HEADINGS = {
+    "glasses": ("with glasses", "without glasses"),
+    "smile": ("smiling", "not smiling"),
+    "mustache": ("with a mustache", "without a mustache"),
+    "beard": ("with a beard", "without a beard"),
+    "bald": ("bald", "not bald"),
+    "hat": ("with a hat", "without a hat"),
+}
 SERIES = {  # protocol and erasure -> label, colour, marker
     ("same", "original"): ("original", GREY, "v"),
     ("same", "RLACE"): ("RLACE, probe of the faces of the fit", BLUE, "o"),
@@ -108,7 +116,7 @@ def _draw_faces(concept: str, results: Results) -> Any:
     axes.set_yticks([top + SIDE / 2 for top in tops], STAGES[:stages])
     axes.tick_params(length=0)
     half = shown // 2
-    for first, title in ((0, f"with {_noun(concept)}"), (half, f"without {_noun(concept)}")):
+    for first, title in zip((0, half), HEADINGS[concept], strict=True):
         middle = (lefts[first] + lefts[first + half - 1] + SIDE) / 2
         axes.text(middle, -GAP, title, ha="center", va="bottom")
     return figure
@@ -199,7 +207,3 @@ def _bare(axes: Any) -> None:
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set_visible(False)
-
-
-def _noun(concept: str) -> str:
-    return {"bald": "bald head"}.get(concept, concept)

@@ -20,7 +20,7 @@ from expunge.erasure import Erasure
 from expunge.game.descent_ascent import paper_settings
 from expunge.reproduce.experiment import Part, SkipPart
 from expunge.reproduce.faces_data import CONCEPTS, Faces
-from expunge.reproduce.faces_probe import compact, fresh_rows, same_rows, span
+from expunge.reproduce.faces_probe import RIDGE, compact, fresh_rows, same_rows, span
 from expunge.reproduce.faces_split import Rows, Split, balanced, dealt, split_faces
 from expunge.reproduce.runs import Run
 
@@ -72,14 +72,15 @@ def measure(concept: str, run: Run) -> dict[str, Any]:
 def erasers(X: NDArray[Any], y: NDArray[Any]) -> dict[str, Erasure]:
     """Fitted erasures by name: those of `METHODS`, the first at strength 0, and the paper's map.
 
-    That one is x -> (I - Q)x, which does not keep the mean.
+    That one is x -> (I - Q)x, which does not keep the mean. The covariance in LEACE is shrunk by
+    the share that the ridge of the probe has.
     """
     full = RLACE(1).fit(X, y).erasure_
     return {
         METHODS[0]: at_strength(full, 0.0),
         METHODS[1]: at_strength(full, 0.5),
         METHODS[2]: full,
-        METHODS[3]: LEACE(1, shrinkage="ledoit_wolf").fit(X.astype(np.float64), y).erasure_,
+        METHODS[3]: LEACE(1, shrinkage=RIDGE).fit(X.astype(np.float64), y).erasure_,
         NOT_CENTRED: Erasure(full.left, full.right),
     }
 

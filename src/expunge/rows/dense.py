@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DenseRows"]
 
+CACHED = 1 << 18  # numbers of a block that stay in cache: narrow rows come in larger blocks
+
 
 class DenseRows:
     """A checked array of shape (n, d) as rows.
@@ -140,8 +142,9 @@ class DenseRows:
         self, start: int, stop: int, center: Array | None
     ) -> Iterator[tuple[int, int, Array]]:
         """Blocks of rows as float64, measured from the center; the array is reused."""
-        buffer = np.empty((min(BLOCK, stop - start), self.n_features))
-        for lo, hi in blocks(start, stop):
+        size = max(BLOCK, CACHED // self.n_features)
+        buffer = np.empty((min(size, stop - start), self.n_features))
+        for lo, hi in blocks(start, stop, size):
             C = buffer[: hi - lo]
             if center is None:
                 np.copyto(C, self.X[lo:hi])
