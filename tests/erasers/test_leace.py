@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import expunge as ex
-from planted import KINDS, plant
+from planted import plant
 
 KINDS = ["binary", "classes", "labels", "number", "vector"]
 SHRINKAGE = ["none", "ledoit_wolf", "oas", 0.0, 0.3, 1.0]

@@ -9,7 +9,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression
 
 import expunge as ex
-from planted import KINDS, plant
+from planted import plant
 
 KINDS = ["binary", "classes", "labels", "number", "vector"]
 

@@ -8,7 +8,7 @@ from expunge import parallel
 from expunge.game.losses import LOSSES, SmoothHinge, loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.inputs import check_concept, check_rows
-from planted import KINDS, plant
+from planted import plant
 
 KINDS = {
     "binary": "classes",
