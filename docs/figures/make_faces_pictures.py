@@ -14,19 +14,20 @@ from PIL import Image
 from expunge.reproduce import reproduce
 
 HERE = Path(__file__).parent
-WIDTH, COLOURS = 960, 48
-PICTURES = {"faces-glasses": "faces_glasses", "directions": "faces_directions"}
+WIDTH, STEPS = 880, 40  # pixels, and steps of grey that are kept
+PICTURES = {"faces-glasses": ("faces_glasses", "L"), "directions": ("faces_directions", "RGB")}
 
 
 def main() -> None:
     """Repeat the experiment, then shrink its figures."""
     with tempfile.TemporaryDirectory() as folder:
         done = reproduce("faces", Path(folder) / "out", runs=1)
-        for name, kept in PICTURES.items():
+        for name, (kept, mode) in PICTURES.items():
             with Image.open(done.out / "figures" / f"{name}.png") as image:
                 height = round(WIDTH * image.height / image.width)
-                small = image.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS)
-            small = small.quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+                small = image.convert(mode).resize((WIDTH, height), Image.Resampling.LANCZOS)
+            if mode == "L":
+                small = small.point([round(v * STEPS / 255) * 255 // STEPS for v in range(256)])
             small.save(HERE / f"{kept}.png", optimize=True)
 
 

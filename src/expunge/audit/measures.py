@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 DRAWS = 20_000  # of the largest deviation among several probes
+DIGITS = 9  # of scores that are compared
 PRIOR_ROWS = 2.0  # successes and failures added to a class when its standard error is taken
 
 
@@ -101,8 +102,9 @@ class Scores:
         Whether the values are logarithms of probabilities (log-odds for labels), up to a constant
         per row, so that a cross-entropy can be taken. Margins of machines that were trained with
         balanced classes are not.
-    prior : array of shape (width,)
-        Shares of the classes or labels (means of the numbers) in the rows the probe learnt from.
+    prior : array of shape (width,) or (n, width)
+        Shares of the classes or labels (means of the numbers) in the rows the probe learnt from;
+        row by row where different rows were scored by different probes.
     """
 
     values: Array
@@ -196,13 +198,14 @@ def measures_of(scores: Scores, truth: Concept) -> dict[str, Measure]:
     """
     if truth.kind == "continuous":
         return {"r2": _r2(scores, truth.values)}
+    every = np.broadcast_to(scores.prior, scores.values.shape)
     if truth.kind == "classes":
-        return _of_classes(scores.values, truth.values, scores.prior, scores.in_nats)
+        return _of_classes(scores.values, truth.values, every, scores.in_nats)
     parts = []
     for j in np.flatnonzero(truth.values.std(axis=0) > 0):  # labels that some rows have, some not
-        s, share = scores.values[:, j], float(scores.prior[j])
+        s, share = scores.values[:, j], every[:, j]
         two = np.column_stack([np.zeros_like(s), s])
-        prior = np.array([1 - share, share])
+        prior = np.column_stack([1 - share, share])
         codes = truth.values[:, j].astype(np.intp)
         parts.append(_of_classes(two, codes, prior, scores.in_nats))
     return {key: _mean([part[key] for part in parts]) for key in parts[0]}
@@ -226,7 +229,7 @@ def _mean(parts: list[Measure]) -> Measure:
 def _of_classes(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -> dict[str, Measure]:
     n = len(y)
     right = (S.argmax(axis=1) == y).astype(float)
-    common = (y == int(prior.argmax())).astype(float)
+    common = (y == prior.argmax(axis=1)).astype(float)
     found = {
         "accuracy": Measure.of(right.mean(), right - right.mean()),
         "excess": Measure.of(
@@ -238,11 +241,10 @@ def _of_classes(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -> dict[
         "auc": _auc(S, y),
     }
     if in_nats:
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(np.maximum(prior, 1e-12))
-        surprise = scipy.special.logsumexp(S, axis=1) - S[np.arange(n), y]
+        rows = np.arange(n)
+        surprise = scipy.special.logsumexp(S, axis=1) - S[rows, y]
         known = surprise.mean()
-        gain = (-log_prior[y] - surprise) / np.log(2)
+        gain = (-np.log(np.maximum(prior[rows, y], 1e-12)) - surprise) / np.log(2)
         found["cross_entropy"] = Measure.of(known, surprise - known, most=np.inf)
         found["bits"] = Measure.of(gain.mean(), gain - gain.mean(), least=-np.inf, most=np.inf)
     return found
@@ -252,8 +254,9 @@ def _balanced_accuracy(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -
     """Mean recall over the classes there are, with probabilities taken relative to the prior.
 
     Without that a probe of rare classes always answers the commonest one and seems to know nothing.
+    Scores that differ by rounding are equal, and then the first class is the answer.
     """
-    relative = S - np.log(np.maximum(prior, 1e-12)) if in_nats else S
+    relative = np.round(S - np.log(np.maximum(prior, 1e-12)) if in_nats else S, DIGITS)
     right = (relative.argmax(axis=1) == y).astype(float)
     counts = np.bincount(y, minlength=S.shape[1]).astype(float)
     hits = np.bincount(y, weights=right, minlength=S.shape[1])
@@ -314,7 +317,8 @@ def _r2(scores: Scores, Z: Array) -> Measure:
     """Share of variance explained, the mean over columns; 0 is a constant answer."""
     parts = []
     for j in range(Z.shape[1]):
-        wrong, spread = (Z[:, j] - scores.values[:, j]) ** 2, (Z[:, j] - scores.prior[j]) ** 2
+        wrong = (Z[:, j] - scores.values[:, j]) ** 2
+        spread = (Z[:, j] - scores.prior[..., j]) ** 2
         ratio = wrong.mean() / max(spread.mean(), 1e-300)
         influence = (ratio * spread - wrong) / max(spread.mean(), 1e-300)
         parts.append(Measure.of(1 - ratio, influence, least=-np.inf))

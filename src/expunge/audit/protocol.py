@@ -191,11 +191,10 @@ def cross_fitted(
         parts.append(transferred(probes, training, X[folds == fold], seed, tell))
     joined = []
     for per_fold in zip(*parts, strict=True):
-        values = np.empty((len(X), per_fold[0].values.shape[1]))
+        values, prior = np.empty((2, len(X), concept.width))
         for fold, scores in enumerate(per_fold):
-            values[folds == fold] = scores.values
-        prior = np.mean([scores.prior for scores in per_fold], axis=0)
-        joined.append(Scores(values, per_fold[0].in_nats, prior))
+            values[folds == fold], prior[folds == fold] = scores.values, scores.prior
+        joined.append(Scores(values, all(scores.in_nats for scores in per_fold), prior))
     return joined
 
 

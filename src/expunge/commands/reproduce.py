@@ -115,7 +115,8 @@ def render(done: Reproduction, screen: Console) -> None:
 
     data = done.results.data
     say(done.experiment.title, "bold")
-    say(f"{data.source}; {done.results.settings.runs} runs")
+    count = done.results.settings.runs
+    say(f"{data.source}; {count} run{'' if count == 1 else 's'}")
     for sentence in done.findings:
         say(f"- {sentence}")
     for shown in done.tables:
