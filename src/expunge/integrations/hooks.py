@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.integrations.intercept import intercepting
 from expunge.integrations.optional import require
 from expunge.integrations.positions import Calls, Tokens, change_at, check_tokens
 
@@ -78,7 +78,7 @@ def erasing(
         undo.enter_context(calls)
         for name, erasure in erasures.items():
             change = _change(name, erasure, calls, tokens)
-            undo.enter_context(_changing(modules[name], change))
+            undo.enter_context(intercepting(modules[name], after=change))
         yield model
 
 
@@ -126,8 +126,8 @@ class Taps:
         with self.handles:
             self.handles.enter_context(self.calls)
             for name in self.names:
-                handle = self.modules[name].register_forward_hook(self._hook(name))
-                self.handles.callback(handle.remove)
+                listen = intercepting(self.modules[name], after=self._listener(name))
+                self.handles.enter_context(listen)
             self.handles = self.handles.pop_all()
         return self
 
@@ -142,58 +142,25 @@ class Taps:
         silent = [name for name in self.names if name not in self.order]
         if silent:
             raise InputError(
-                "Some modules do not run when the model does, or not as modules",
+                "Some modules do not run when the model does",
                 ", ".join(map(repr, silent[:5])),
                 "Take modules with a forward of their own, such as one of the layers",
             )
         self.expected = len(self.order)
 
-    def _hook(self, name: str) -> Callable[..., None]:
-        def hook(module: Any, args: Any, output: Any) -> None:
+    def _listener(self, name: str) -> Change:
+        def listen(output: Any) -> Any:
             self.receive(name, _hidden(name, output), self.calls)
             self.order.append(name)
             if len(self.order) == self.expected:
                 raise _Enough
+            return output
 
-        return hook
+        return listen
 
 
 class _Enough(Exception):
     """Ends a forward pass of which nothing more is wanted."""
-
-
-class _Changes:
-    """What is done to the output of one module, in the order the blocks were entered."""
-
-    def __init__(self) -> None:
-        self.active: list[Change] = []
-        self.handle: Any = None
-
-    def hook(self, module: Any, args: Any, output: Any) -> Any:
-        for change in self.active:
-            output = change(output)
-        return output
-
-
-_changes: WeakKeyDictionary[Any, _Changes] = WeakKeyDictionary()
-
-
-@contextmanager
-def _changing(module: Any, change: Change) -> Iterator[None]:
-    """Do `change` after those already active at this module, and before all other hooks.
-
-    Other hooks, such as those which gather `hidden_states`, then see what flows on.
-    """
-    changes = _changes.setdefault(module, _Changes())
-    if not changes.active:
-        changes.handle = module.register_forward_hook(changes.hook, prepend=True)
-    changes.active.append(change)
-    try:
-        yield
-    finally:
-        changes.active.remove(change)
-        if not changes.active:
-            changes.handle.remove()
 
 
 def _change(name: str, erasure: Erasure, calls: Calls, tokens: Tokens) -> Change:

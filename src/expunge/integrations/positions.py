@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Any, Literal, Self
 
 from expunge.errors import InputError
+from expunge.integrations.intercept import intercepting
 from expunge.integrations.optional import require
 
 __all__ = ["CHOICES", "Calls", "Tokens", "change_at", "check_tokens", "rows_at"]
@@ -54,27 +55,34 @@ class Calls:
 
     def __enter__(self) -> Self:
         for stack in {name for name in self.around.values() if name is not None}:
-            hook = self._remember(stack)
-            handle = self.modules[stack].register_forward_pre_hook(hook, with_kwargs=True)
-            self.handles.callback(handle.remove)
+            listen = intercepting(self.modules[stack], before=self._remember(stack))
+            self.handles.enter_context(listen)
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.handles.close()
         self.given.clear()
 
-    def _remember(self, stack: str) -> Callable[..., None]:
+    def _remember(self, stack: str) -> Callable[[tuple[Any, ...], dict[str, Any]], None]:
         names = list(inspect.signature(self.modules[stack].forward).parameters)
 
-        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        def remember(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             values = {**dict(zip(names, args, strict=False)), **kwargs}
             self.given[stack] = {key: values.get(key) for key in ("input_ids", "attention_mask")}
 
-        return hook
+        return remember
 
     def _given(self, name: str, key: str) -> Any:
         stack = self.around[name]
-        return None if stack is None else self.given.get(stack, {}).get(key)
+        if stack is None:
+            return None
+        if stack not in self.given:
+            raise InputError(
+                f"Module {name!r} ran before the model around it, which knows what is padding",
+                f"no call of {stack or 'the model'!r} yet",
+                "Run the model itself",
+            )
+        return self.given[stack][key]
 
     def one_per_text(self, name: str, hidden: Any) -> bool:
         """Whether the states are one vector per text, (b, d), and not (b, t, d)."""
