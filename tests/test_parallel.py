@@ -55,13 +55,16 @@ def test_an_error_in_a_span_reaches_the_caller(monkeypatch, threads):
 
 
 def blas_threads():
-    """Threads of every BLAS loaded, now."""
-    return {lib["num_threads"] for lib in parallel.blas_controller().select(user_api="blas").info()}
+    """Threads now of every BLAS whose number is one for the process; OpenMP's is one per thread."""
+    libraries = parallel.blas_controller().select(user_api="blas").info()
+    return {lib["num_threads"] for lib in libraries if lib.get("threading_layer") != "openmp"}
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_blas_uses_one_thread_inside_and_is_given_back_after(monkeypatch, threads):
     monkeypatch.setattr(parallel, "n_threads", lambda: threads)
+    if not blas_threads():
+        pytest.skip("every BLAS here counts its threads with OpenMP")
     with parallel.blas_controller().limit(limits=2, user_api="blas"):
         inside = parallel.map_spans(lambda lo, hi: blas_threads(), 3 * parallel.SPAN, 1000)
         assert inside == [{1}] * 3
