@@ -195,8 +195,8 @@ class Experiment:
     options : mapping from str to str
         Names of what it can be told beyond the data, and what they mean.
     parallel : bool
-        Whether runs may be done side by side, by processes that load the data each for itself; for
-        parts that keep one core busy.
+        Whether runs may be done side by side, by processes that load the data each for itself and
+        use one BLAS thread; for parts that keep one core busy.
     """
 
     name: str

@@ -6,11 +6,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from expunge.parallel import n_threads
+from expunge.parallel import n_threads, one_blas_thread
 from expunge.progress import Progress
 from expunge.reproduce.experiment import Experiment, Loaded, Part, Settings, SkipPart
 from expunge.reproduce.helper import helpers
@@ -106,7 +106,9 @@ def do_run(
         if clock is not None:
             clock.start(part, number)
         tell = None if clock is None else clock.tell
-        _do(part, Run(folder, loaded, settings, number, tell), folder)
+        # one thread beside helpers and without them: sums of several could differ in a last digit
+        with one_blas_thread() if experiment.parallel else nullcontext():
+            _do(part, Run(folder, loaded, settings, number, tell), folder)
 
 
 def _work(experiment: Experiment, settings: Settings, numbers: Sequence[int]) -> Work:
