@@ -279,6 +279,15 @@ def test_progress_is_shown_on_request_only(capfd):
 # what is left: the paper's finding
 
 
+def test_callbacks_are_told_how_far_it_is():
+    steps, rows = [], []
+    model = short(callback=lambda done, total: steps.append((done, total)))
+    model.fit(*SMALL, validation=DEV)
+    assert steps == [(step, 60) for step in range(1, 61)]
+    encode(model.encoder_, DEV[0], batch_size=300, callback=lambda *told: rows.append(told))
+    assert rows == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
+
+
 def test_without_an_adversary_the_task_is_learned():
     train, dev = TRAIN[:2], DEV[:2]
     idle = short(adversary=None, steps=1, learning_rate=1e-12).fit(*train, validation=dev)

@@ -12,7 +12,7 @@ import pytest
 from expunge.errors import InputError
 from expunge.reproduce import reproduce
 from expunge.reproduce.bios_corpus import PROFESSIONS, synthetic_biographies
-from expunge.reproduce.bios_data import load
+from expunge.reproduce.bios_data import BiosData, load
 from expunge.reproduce.bios_files import read_biographies
 from expunge.reproduce.bios_parts import women_of
 from expunge.reproduce.experiment import Settings
@@ -82,8 +82,20 @@ def test_the_split_is_65_10_25_within_every_profession():
     for profession in np.unique(data.profession):
         own = data.profession == profession
         shares = [own[part].sum() / own.sum() for part in (split.train, split.dev, split.test)]
-        np.testing.assert_allclose(shares, [0.65, 0.10, 0.25], atol=0.01)
+        np.testing.assert_allclose(shares, [0.65, 0.10, 0.25], atol=1.01 / own.sum())
+    assert [len(split.train), len(split.dev), len(split.test)] == [780, 120, 300]
     assert not np.array_equal(split.train, data.split(1).train)
+
+
+def test_the_papers_sizes_on_as_many_rows_as_the_paper_has():
+    n = 393_423
+    shares = np.random.default_rng(0).dirichlet(np.ones(28))
+    profession = np.random.default_rng(1).choice([f"p{k:02d}" for k in range(28)], n, p=shares)
+    gender = np.full(n, "f")
+    data = BiosData(None, np.zeros((n, 1)), profession, gender, None, "", "cls", 1, 128)
+    split = data.split(0)
+    sizes = [len(split.train), len(split.dev), len(split.test)]
+    assert sizes == [255_710, 39_369, 98_344]
 
 
 def test_the_corpus_is_called_synthetic_and_women_differ_by_profession():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -149,6 +149,8 @@ class GradientReversal:
     checkpoint : path, optional
         A file to go on from if it exists, written at each evaluation. It must belong to the same
         run: same settings (but for `steps`), data and first weights.
+    callback : callable, optional
+        Called with the number of steps taken so far and of all steps, after each step.
     verbose : bool
         Whether to show a progress bar.
 
@@ -192,6 +194,7 @@ class GradientReversal:
         max_length: int = 512,
         random_state: Any = 0,
         checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[int, int], None] | None = None,
         verbose: bool = False,
     ) -> None:
         self.encoder, self.tokenizer, self.n_classes_task = encoder, tokenizer, n_classes_task
@@ -203,7 +206,8 @@ class GradientReversal:
         )
         self.learning_rate, self.weight_decay, self.momentum = learning_rate, weight_decay, momentum
         self.evaluate_every, self.pooling, self.max_length = evaluate_every, pooling, max_length
-        self.random_state, self.checkpoint, self.verbose = random_state, checkpoint, verbose
+        self.random_state, self.checkpoint = random_state, checkpoint
+        self.callback, self.verbose = callback, verbose
 
     def fit(
         self, inputs: Any, task: Any, concept: Any = None, *, validation: Sequence[Any]
@@ -237,6 +241,7 @@ class GradientReversal:
             settings,
             checkpoint=self.checkpoint,
             identity=self._identity(settings, labels, train, dev) if resumable else None,
+            callback=self.callback,
             verbose=self.verbose,
         )
         self.model_, self.encoder_ = model, model.encoder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -100,6 +100,7 @@ def finetune(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     identity: Mapping[str, Any] | None = None,
+    callback: Callable[[int, int], None] | None = None,
     verbose: bool = False,
 ) -> list[Evaluation]:
     """Train `model` in place and leave it at its lowest development loss.
@@ -113,6 +114,8 @@ def finetune(
         Written at every evaluation; if it exists, the run goes on from there.
     identity : mapping, optional
         What the run is recognised by in its checkpoint.
+    callback : callable, optional
+        Called with the number of steps taken so far and of all steps, after each step.
     verbose : bool
         Whether to show a progress bar.
 
@@ -136,7 +139,7 @@ def finetune(
     >>> [e.step for e in history], history[-1].task_accuracy > 0.9
     ([100, 200], True)
     """
-    run = _Run(model, train, dev, settings)
+    run = _Run(model, train, dev, settings, callback)
     known = {} if identity is None else identity
     if checkpoint is not None and (state := read_checkpoint(checkpoint, known)) is not None:
         run.resume(state, os.fspath(checkpoint))
@@ -159,8 +162,14 @@ class _Run:
     """A training run: the model, its optimiser, what was seen so far and the best of it."""
 
     def __init__(
-        self, model: AdversarialModel, train: Labelled, dev: Labelled, settings: Settings
+        self,
+        model: AdversarialModel,
+        train: Labelled,
+        dev: Labelled,
+        settings: Settings,
+        callback: Callable[[int, int], None] | None = None,
     ) -> None:
+        self.callback = callback
         self.model, self.train, self.dev, self.settings = model, train, dev, settings
         self.device = device_of(model)
         self.optimiser = torch.optim.SGD(
@@ -186,6 +195,8 @@ class _Run:
             total += self._descend(rows)
             self.step += 1
             progress.update(self.step, note)
+            if self.callback is not None:
+                self.callback(self.step, self.settings.steps)
         self.train_loss = float(total) / (stop - first)
 
     def _descend(self, rows: Index) -> Tensor:

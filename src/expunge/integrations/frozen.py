@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def encode(
     pooling: Pooling = "cls",
     max_length: int = 512,
     batch_size: int = 64,
+    callback: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.float32]:
     """Encodings by an encoder as it is, without dropout, in batches of about equal length.
 
@@ -44,6 +46,8 @@ def encode(
     max_length : int
         Tokens read of a text, at most what model and tokenizer can take.
     batch_size : int
+    callback : callable, optional
+        Called with the number of rows encoded so far and of all rows, after each batch.
 
     Returns
     -------
@@ -62,12 +66,15 @@ def encode(
     check_choice(pooling, ("cls", "mean"), "pooling")
     check_number(batch_size, "batch_size", least=1, whole=True)
     checked = model_inputs(inputs, tokenizer, encoder=encoder, max_length=max_length)
-    device, parts, order = device_of(encoder), [], []
+    device, parts, order, done = device_of(encoder), [], [], 0
     with evaluating(encoder), torch.inference_mode():
         for rows in buckets(checked.lengths, batch_size):
             h = encodings(encoder, checked.batch(rows, device), pooling)
             parts.append(h.float().cpu().numpy())
             order.append(rows)
+            done += len(rows)
+            if callback is not None:
+                callback(done, len(checked.lengths))
     out = np.empty((len(checked.lengths), parts[0].shape[1]), dtype=np.float32)
     out[np.concatenate(order)] = np.concatenate(parts)
     return out

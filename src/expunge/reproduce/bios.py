@@ -34,4 +34,5 @@ EXPERIMENT = Experiment(
         "professions": "those to use, with commas between",
         "max_length": "tokens read of a text, 128 by default",
     },
+    packages=("torch", "transformers"),
 )

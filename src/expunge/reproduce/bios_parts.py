@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from expunge.game.descent_ascent import paper_settings
 from expunge.inputs import check_concept
 from expunge.linalg import Array
 from expunge.reproduce.bios_data import BiosData, Split
-from expunge.reproduce.experiment import Part, SkipPart
+from expunge.reproduce.bios_encodings import Adversary, frozen, trained
+from expunge.reproduce.experiment import Part
 from expunge.reproduce.runs import Run
 
 __all__ = ["MANY", "PARTS", "women_of"]
@@ -31,6 +32,14 @@ CURVE_POINTS = 12  # ranks measured of the curve when quick
 
 Rows = NDArray[Any]
 Map = Callable[[Rows], Rows]
+
+
+class _Accuracies(NamedTuple):
+    """Shares of test rows that a classifier gets right, and its answers for the profession."""
+
+    gender: float
+    profession: float
+    answers: Rows
 
 
 def women_of(gender: NDArray[Any]) -> str:
@@ -47,24 +56,35 @@ def _accuracy(X: Rows, y: Rows, X_test: Rows, y_test: Rows, ridge: float) -> tup
     return float(np.mean(answers == y_test)), answers
 
 
-def _measures(data: BiosData, split: Split, X: Rows, erase: Map) -> dict[str, Any]:
-    """One line of the table."""
-    train, test = erase(X[split.train]), erase(X[split.test])
+def _accuracies(data: BiosData, split: Split, train: Rows, test: Rows) -> _Accuracies:
+    """Of classifiers for gender and profession, trained on the rows of the fit."""
     gender, profession = data.gender, data.profession
     left, _ = _accuracy(train, gender[split.train], test, gender[split.test], RIDGE["gender"])
     task, answers = _accuracy(
         train, profession[split.train], test, profession[split.test], RIDGE["profession"]
     )
+    return _Accuracies(left, task, answers)
+
+
+def _measures(data: BiosData, split: Split, X: Rows, erase: Map) -> dict[str, Any]:
+    """One line of the table."""
+    train, test, gender = erase(X[split.train]), erase(X[split.test]), data.gender
+    found = _accuracies(data, split, train, test)
     half = np.arange(len(test)) % 2 == 0
     fresh = [
         _accuracy(test[a], gender[split.test][a], test[b], gender[split.test][b], RIDGE["gender"])
         for a, b in ((half, ~half), (~half, half))
     ]
-    gaps = tpr_gaps(profession[split.test], answers, gender[split.test], positive=women_of(gender))
+    gaps = tpr_gaps(
+        data.profession[split.test],
+        found.answers,
+        gender[split.test],
+        positive=women_of(gender),
+    )
     return {
-        "gender": left,
+        "gender": found.gender,
         "fresh": float(np.mean([accuracy for accuracy, _ in fresh])),
-        "profession": task,
+        "profession": found.profession,
         "gap": gaps.rms,
         "correlation": gaps.correlation,
         "undefined": [str(name) for name, _ in gaps.undefined],
@@ -149,8 +169,13 @@ class _Stage:
             lines = []
             for place, rank in enumerate(ranks):
                 self.run.tell((number + place / len(ranks)) / len(bases), f"{method}, rank {rank}")
-                lines.append(self.measure(_projector(basis[:, :rank], center)))
-            found[method] = {key: [line[key] for line in lines] for key in ("gender", "profession")}
+                erase = _projector(basis[:, :rank], center)
+                rows = erase(self.train), erase(self.X[self.split.test])
+                lines.append(_accuracies(self.data, self.split, *rows))
+            found[method] = {
+                "gender": [line.gender for line in lines],
+                "profession": [line.profession for line in lines],
+            }
         return found
 
     def extras(self) -> dict[str, Any]:
@@ -169,73 +194,33 @@ class _Stage:
         return found
 
 
-def _frozen(run: Run) -> Rows:
-    return run.kept("frozen", lambda: {"vectors": run.data.frozen})["vectors"]
-
-
-def _trained(run: Run, adversary: str | None) -> dict[str, NDArray[Any]]:
-    """Encodings by a model fine-tuned in this run, and what its training says of itself."""
-    data: BiosData = run.data
-    texts = data.texts
-    if texts is None:
-        raise SkipPart("the data are vectors, and fine-tuning needs texts")
-
-    def make() -> Mapping[str, NDArray[Any]]:
-        from expunge.integrations.adversarial import GradientReversal
-
-        split, (model, tokenizer) = data.split(run.seed), data.model()
-        trainer = GradientReversal(
-            model,
-            tokenizer=tokenizer,
-            adversary="mlp" if adversary == "mlp" else "linear" if adversary else None,
-            steps=data.steps,
-            evaluate_every=max(min(2500, data.steps // 4), 1),
-            pooling="cls" if data.pooling == "cls" else "mean",
-            max_length=data.max_length,
-            random_state=run.seed,
-        )
-        parts = [
-            (list(texts[rows]), data.profession[rows], data.gender[rows])
-            for rows in (split.train, split.dev)
-        ]
-        trainer.fit(*parts[0], validation=parts[1])
-        own = trainer.result_.adversary_accuracy
-        return {
-            "vectors": trainer.encode(list(texts)),
-            "adversary": np.array(np.nan if own is None else own),
-            "step": np.array(trainer.result_.best.step),
-        }
-
-    return run.kept(f"trained-{adversary or 'plain'}", make)
-
-
 def _of_frozen(run: Run) -> dict[str, Any]:
-    return _Stage(run, "frozen", _frozen(run)).table()
+    return _Stage(run, "frozen", frozen(run)).table()
 
 
 def _extras(run: Run) -> dict[str, Any]:
-    return _Stage(run, "frozen", _frozen(run)).extras()
+    return _Stage(run, "frozen", frozen(run)).extras()
 
 
 def _frozen_curve(run: Run) -> dict[str, Any]:
-    return _Stage(run, "frozen", _frozen(run)).curve()
+    return _Stage(run, "frozen", frozen(run)).curve()
 
 
 def _of_finetuned(run: Run) -> dict[str, Any]:
-    trained = _trained(run, None)
-    found = _Stage(run, "finetuned", trained["vectors"]).table()
-    return {**found, "step": int(trained["step"]), "steps": run.data.steps}
+    done = trained(run, None)
+    found = _Stage(run, "finetuned", done["vectors"]).table()
+    return {**found, "step": int(done["step"]), "steps": run.data.steps}
 
 
 def _finetuned_curve(run: Run) -> dict[str, Any]:
-    return _Stage(run, "finetuned", _trained(run, None)["vectors"]).curve()
+    return _Stage(run, "finetuned", trained(run, None)["vectors"]).curve()
 
 
-def _adversarial(kind: str) -> Callable[[Run], dict[str, Any]]:
+def _adversarial(kind: Adversary) -> Callable[[Run], dict[str, Any]]:
     def measure(run: Run) -> dict[str, Any]:
-        trained = _trained(run, kind)
-        found = _Stage(run, "finetuned", trained["vectors"]).measure(_nothing)
-        return {**found, "adversary": float(trained["adversary"]), "step": int(trained["step"])}
+        done = trained(run, kind)
+        found = _Stage(run, "finetuned", done["vectors"]).measure(_nothing)
+        return {**found, "adversary": float(done["adversary"]), "step": int(done["step"])}
 
     return measure
 

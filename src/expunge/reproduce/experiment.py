@@ -194,6 +194,8 @@ class Experiment:
         How many by default.
     options : mapping from str to str
         Names of what it can be told beyond the data, and what they mean.
+    packages : sequence of str
+        Those whose versions the results depend on, beside numpy, scipy and scikit-learn.
     parallel : bool
         Whether runs may be done side by side, by processes that load the data each for itself and
         use one BLAS thread; for parts that keep one core busy.
@@ -210,4 +212,5 @@ class Experiment:
     runs: int = 10
     quick_runs: int = 2
     options: Mapping[str, str] = field(default_factory=dict)
+    packages: Sequence[str] = ()
     parallel: bool = False

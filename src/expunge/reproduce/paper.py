@@ -13,6 +13,8 @@ from expunge.reproduce.numbers import Number
 
 __all__ = [
     "ACCURACY_FIGURE",
+    "BIOS_ADVERSARY",
+    "BIOS_ADVERSARY_WHERE",
     "BIOS_CURVE_FIGURE",
     "BIOS_TABLE",
     "BIOS_TABLE_WHERE",
@@ -96,6 +98,9 @@ NEIGHBOURS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # word -> be
     "detail": (("description", "detailed", "details"), ("description", "detailed", "details")),
     "extreme": (("hardcore", "severe", "intense"), ("hardcore", "severe", "intense")),
 }
+
+BIOS_ADVERSARY_WHERE = "Appendix D"
+BIOS_ADVERSARY = "below 55"  # the adversary's own accuracy, percent
 
 BIOS_TABLE_WHERE = "Table 2"
 # setting -> accuracy on gender and profession (percent), TPR gap RMS, correlation with % women

@@ -6,8 +6,9 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Reproduction:
                 "options": dict(settings.options),
             },
             "seeds": settings.seeds,
-            "versions": _versions(),
+            "versions": _versions(self.experiment.packages),
             "data": {
                 "source": data.source,
                 "fingerprint": data.fingerprint,
@@ -209,7 +210,10 @@ def _write(done: Reproduction) -> None:
     write_atomically(done.out / "report.html", page.encode())
 
 
-def _versions() -> dict[str, str]:
-    packages = ("numpy", "scipy", "scikit-learn")
+def _versions(packages: Sequence[str]) -> dict[str, str]:
     found = {"expunge": __version__, "python": platform.python_version()}
-    return found | {package: version(package) for package in packages}
+    found |= {package: version(package) for package in ("numpy", "scipy", "scikit-learn")}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

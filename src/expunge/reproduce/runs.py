@@ -82,7 +82,7 @@ class Folder:
 
     def claim(self, number: int) -> bool:
         """Take a run for this process; False if another has it."""
-        file = self.path / "runs" / f"run-{number + 1:02d}" / CLAIM
+        file = self.run_file(CLAIM, number)
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
             file.touch(exist_ok=False)
@@ -97,7 +97,7 @@ class Folder:
 
     def part_file(self, number: int, part: str) -> Path:
         """Where the result of a part of a run is."""
-        return self.path / "runs" / f"run-{number + 1:02d}" / f"{part}.json"
+        return self.run_file(f"{part}.json", number)
 
     def result(self, number: int, part: str) -> Any:
         """The tree of a finished part of a run; None if it is not finished."""
@@ -110,25 +110,30 @@ class Folder:
         file.parent.mkdir(parents=True, exist_ok=True)
         _write_json(file, {"seconds": round(seconds, 2), "result": plain(tree)})
 
-    def arrays(self, key: str, number: int) -> Arrays:
-        """The arrays that a run has kept under a key."""
+    def arrays(self, key: str, number: int | None) -> Arrays:
+        """The arrays that a run, or for None all runs together, have kept under a key."""
         with np.load(self._array_file(key, number), allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
 
-    def has_arrays(self, key: str, number: int) -> bool:
-        """Whether a run has kept something under a key."""
+    def has_arrays(self, key: str, number: int | None) -> bool:
+        """Whether something is kept under a key."""
         return self._array_file(key, number).exists()
 
-    def keep_arrays(self, key: str, number: int, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Write arrays of a run."""
+    def keep_arrays(self, key: str, number: int | None, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write arrays of a run, or for None of all runs."""
         file = self._array_file(key, number)
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = io.BytesIO()
         np.savez(stream, allow_pickle=False, **arrays)
         write_atomically(file, stream.getvalue())
 
-    def _array_file(self, key: str, number: int) -> Path:
-        return self.path / "runs" / f"run-{number + 1:02d}" / f"{key}.npz"
+    def run_file(self, name: str, number: int) -> Path:
+        """A file of a run."""
+        return self.path / "runs" / f"run-{number + 1:02d}" / name
+
+    def _array_file(self, key: str, number: int | None) -> Path:
+        name = f"{key}.npz"
+        return self.path / name if number is None else self.run_file(name, number)
 
 
 class Run:
@@ -165,8 +170,10 @@ class Run:
         self._folder, self._tell = folder, tell
         self.interrupted: Callable[[], bool] = lambda: False
 
-    def kept(self, key: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> Arrays:
-        """Arrays made once and kept in a file of the run: what costs much and is used again.
+    def kept(
+        self, key: str, make: Callable[[], Mapping[str, NDArray[Any]]], *, shared: bool = False
+    ) -> Arrays:
+        """Arrays made once and kept in a file: what costs much and is used again.
 
         Parameters
         ----------
@@ -174,16 +181,25 @@ class Run:
             A short name, also of the file.
         make : callable
             Without arguments; gives arrays by name.
+        shared : bool
+            Whether they are the same for all runs; the file then stands beside the results.
 
         Returns
         -------
         dict from str to array
         """
-        if not self._folder.has_arrays(key, self.number):
+        number = None if shared else self.number
+        if not self._folder.has_arrays(key, number):
             arrays = make()
             self.stop_if_interrupted()
-            self._folder.keep_arrays(key, self.number, arrays)
-        return self._folder.arrays(key, self.number)
+            self._folder.keep_arrays(key, number, arrays)
+        return self._folder.arrays(key, number)
+
+    def file(self, name: str) -> Path:
+        """Where a file of this run is to be, for work that keeps its own state."""
+        file = self._folder.run_file(name, self.number)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return file
 
     def stop_if_interrupted(self) -> None:
         """Stop where a solver has answered Ctrl-C with its best so far, which is not the result."""

@@ -26,7 +26,7 @@ def heads(table: Table) -> list[str]:
     list of str
     """
     if not _has_paper(table):
-        return [*table.heads, "ours"]
+        return [*table.heads, "ours"] if _has_ours(table) else [*table.heads]
     middle = ["difference"] if _has_differences(table) else []
     return [*table.heads, "paper", "ours", *middle, "data"]
 
@@ -58,7 +58,7 @@ def cells(table: Table, not_comparable: str) -> list[list[str]]:
     for line in table.lines:
         ours = _text(line.ours, table.digits)
         if not _has_paper(table):
-            shown.append([*line.labels, ours])
+            shown.append([*line.labels, ours] if _has_ours(table) else [*line.labels])
             continue
         found = _difference(line)
         difference = NOTHING if found is None else f"{found:+.{table.digits}f}"
@@ -143,6 +143,11 @@ def table_to_dict(table: Table, not_comparable: str) -> dict[str, Any]:
             for line in table.lines
         ],
     }
+
+
+def _has_ours(table: Table) -> bool:
+    """False for a table of labels alone, such as a summary of others."""
+    return any(line.ours is not None for line in table.lines)
 
 
 def _has_paper(table: Table) -> bool:
