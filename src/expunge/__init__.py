@@ -27,6 +27,7 @@ from expunge.game.losses import LOSSES, ColumnLoss, Loss
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
 from expunge.rank_path import RankPath, rank_path
+from expunge.reproduce import Reproduction, reproduce
 
 __all__ = [
     "ERASERS",
@@ -56,6 +57,7 @@ __all__ = [
     "RankPath",
     "RankTruncated",
     "RayleighEraser",
+    "Reproduction",
     "SubspaceAscent",
     "__version__",
     "audit",
@@ -65,4 +67,5 @@ __all__ = [
     "metrics",
     "paper_settings",
     "rank_path",
+    "reproduce",
 ]

@@ -147,7 +147,7 @@ def test_who_the_women_are():
 
 def test_the_experiment_on_given_vectors(tmp_path):
     data = vectors(tmp_path / "v.npz")
-    done = reproduce("bios", tmp_path / "out", data, runs=2, quick=True)
+    done = reproduce("bios", tmp_path / "out", data, runs=1, quick=True)
     number = done.results.number
     most = number("majority", "gender").mean
     assert number("frozen", "lines", "nothing", "gender").mean > most + 0.2

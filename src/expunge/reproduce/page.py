@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from expunge.report import Facts, Figure, Items, Section, render_page
+from expunge.report import Facts, Items, Section, render_page
+from expunge.report import Picture as PagePicture
 from expunge.report import Table as PageTable
 from expunge.report.parts import Block
 from expunge.reproduce.experiment import Experiment, Picture, Table
@@ -15,8 +14,6 @@ from expunge.reproduce.results import Results
 from expunge.reproduce.tables import cells, heads
 
 __all__ = ["report_page"]
-
-WIDTH = 760  # pixels a picture takes on the page, at the most
 
 
 def report_page(
@@ -98,28 +95,6 @@ def _table(table: Table, not_comparable: str) -> list[Block]:
     return [*shown, table.note] if table.note else shown
 
 
-def _picture(picture: Picture, png: bytes) -> Figure:
-    """The picture on a plot without axes: the page knows plots and no plain pictures."""
-    width, height = struct.unpack(">II", png[16:24])
+def _picture(picture: Picture, png: bytes) -> PagePicture:
     where = f" Paper: {picture.where}." if picture.where else ""
-    hidden = {"visible": False, "range": [0, 1], "fixedrange": True}
-    image = {
-        "source": f"data:image/png;base64,{base64.b64encode(png).decode()}",
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": 1,
-        "sizex": 1,
-        "sizey": 1,
-        "sizing": "contain",
-    }
-    layout = {
-        "images": [image],
-        "xaxis": hidden,
-        "yaxis": hidden,
-        "height": round(WIDTH * height / width),
-        "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
-    }
-    trace = {"x": [0], "y": [0], "mode": "markers", "opacity": 0, "hoverinfo": "skip"}
-    caption = f"{picture.title}. {picture.caption}{where}"
-    return Figure([trace], layout, caption, alt=picture.title)
+    return PagePicture(png, f"{picture.title}. {picture.caption}{where}", alt=picture.title)

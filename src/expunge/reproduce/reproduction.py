@@ -29,7 +29,7 @@ from expunge.reproduce.work import run_all
 
 __all__ = ["Reproduction", "reproduce"]
 
-NEEDED = ("matplotlib", "jinja2", "plotly")
+NEEDED = ("matplotlib", "jinja2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +133,15 @@ def reproduce(
     InputError
         For bad data, and when `out` holds runs of something else.
     ImportError
-        Without matplotlib, jinja2 or plotly; the message names the extra that brings them.
+        Without matplotlib or jinja2; the message names the extra that brings them.
 
     Examples
     --------
-    >>> from expunge.reproduce import EXPERIMENTS, reproduce
+    >>> import expunge as ex
+    >>> from expunge.reproduce import EXPERIMENTS
     >>> "glove" in EXPERIMENTS
     True
-    >>> print(reproduce("glove", "glove-results", quick=True))  # doctest: +SKIP
+    >>> print(ex.reproduce("glove", "glove-results", quick=True))  # doctest: +SKIP
     """
     experiment = find_experiment(name)
     for package in NEEDED:  # before the work, not after it
