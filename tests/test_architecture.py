@@ -18,7 +18,7 @@ SOURCE = Path(ex.__file__).parent
 # from the bottom up; a module may import from its own stop and those above it in this list
 STREET = [
     ["_version", "errors"],
-    ["parallel", "progress", "plotting", "linalg", "artifact"],
+    ["parallel", "progress", "optional", "plotting", "linalg", "artifact"],
     ["concept", "fingerprint"],
     ["moments"],
     ["rows"],

@@ -24,6 +24,7 @@ def test_an_input_error_has_three_parts_and_survives_pickling(kind):
         ("InputError", (errors.ExpungeError, ValueError)),
         ("NotNumeric", (errors.InputError, TypeError)),
         ("BadArtifact", (errors.ExpungeError, ValueError)),
+        ("MissingPackage", (errors.ExpungeError, ImportError)),
         ("NotConverged", (ConvergenceWarning,)),
         ("RankTruncated", (UserWarning,)),
     ],

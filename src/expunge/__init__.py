@@ -20,7 +20,14 @@ from expunge.erasers import (
     RayleighEraser,
 )
 from expunge.erasure import Erasure
-from expunge.errors import BadArtifact, ExpungeError, InputError, NotConverged, RankTruncated
+from expunge.errors import (
+    BadArtifact,
+    ExpungeError,
+    InputError,
+    MissingPackage,
+    NotConverged,
+    RankTruncated,
+)
 from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
 from expunge.game.losses import LOSSES, ColumnLoss, Loss
@@ -49,6 +56,7 @@ __all__ = [
     "InputError",
     "Loss",
     "MeanProjection",
+    "MissingPackage",
     "Moments",
     "NotConverged",
     "OracleLEACE",

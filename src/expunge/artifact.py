@@ -22,7 +22,7 @@ from safetensors.numpy import save as to_bytes
 from expunge._version import __version__
 from expunge.errors import BadArtifact, InputError
 
-__all__ = ["FORMAT", "BadArtifact", "read", "write", "write_atomically"]
+__all__ = ["FORMAT", "BadArtifact", "check_header", "read", "write", "write_atomically"]
 
 FORMAT = 1  # raise it when the layout changes, and keep a reader for every number below
 KEY = "expunge"
@@ -86,7 +86,7 @@ def read(
         raise FileNotFoundError(f"{name}: no such file")
     try:
         with safe_open(name, framework="numpy") as file:
-            header = _header(name, file.metadata(), kind)
+            header = check_header(name, file.metadata(), kind)
             tensors = READERS[header["format"]](file)
     except (SafetensorError, OSError) as error:
         raise BadArtifact(f"{name}: not a readable safetensors file ({error})") from error
@@ -98,7 +98,26 @@ def read(
     return header, tensors
 
 
-def _header(name: str, metadata: Mapping[str, str] | None, kind: str) -> Header:
+def check_header(name: str, metadata: Mapping[str, str] | None, kind: str) -> Header:
+    """The header among the metadata of a safetensors file.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, for messages.
+    metadata : mapping from str to str, optional
+    kind : str
+        What the file is to hold.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    BadArtifact
+        When it is damaged, too new, or of another kind.
+    """
     if not metadata or KEY not in metadata:
         raise BadArtifact(f"{name}: a safetensors file, but not one written by expunge")
     try:

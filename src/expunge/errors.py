@@ -8,6 +8,7 @@ __all__ = [
     "BadArtifact",
     "ExpungeError",
     "InputError",
+    "MissingPackage",
     "NotConverged",
     "NotNumeric",
     "RankTruncated",
@@ -49,6 +50,26 @@ class NotNumeric(InputError, TypeError):
 
 class BadArtifact(ExpungeError, ValueError):
     """A file that is not a readable erasure: damaged, truncated, foreign or too new."""
+
+
+class MissingPackage(ExpungeError, ImportError):
+    """An optional package is not installed.
+
+    Parameters
+    ----------
+    package : str
+    extra : str
+        The extra of expunge that brings it.
+
+    Examples
+    --------
+    >>> from expunge.errors import MissingPackage
+    >>> print(MissingPackage("torch", "transformers"))
+    torch is not installed; get it with: pip install 'expunge[transformers]'
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; get it with: pip install 'expunge[{extra}]'")
 
 
 class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn is untyped

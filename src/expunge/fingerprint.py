@@ -95,6 +95,12 @@ class Fingerprint:
             found[candidates] = np.isin(_hash(X[candidates], X.shape[1]), self.hashes)
         return found
 
+    def decides(self, X: NDArray[Any]) -> NDArray[np.bool_]:
+        """Of which rows of `X` the sketch can tell whether they were seen: those of small key."""
+        if self.complete:
+            return np.ones(X.shape[0], dtype=bool)
+        return np.asarray(_keys(X) < self.keys[-1])
+
     def to_meta(self) -> dict[str, Any]:
         """JSON form: the number of rows, a short digest for people, the sketch."""
         raw = self.keys.astype("<u8").tobytes() + self.hashes.astype("<u8").tobytes()

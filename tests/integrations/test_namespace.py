@@ -6,7 +6,6 @@ import sys
 import pytest
 
 import expunge as ex
-from expunge.integrations.optional import require
 
 BLOCKED = """
 import sys
@@ -64,10 +63,3 @@ def test_without_a_package_the_extra_is_named():
     said = run(BLOCKED.format(packages=packages, names=list(of))).splitlines()
     message = "{} is not installed; get it with: pip install 'expunge[{}]'"
     assert said == [message.format(*pair) for pair in of.values() for _ in range(2)]
-
-
-def test_an_error_inside_a_package_that_is_there_is_not_hidden(tmp_path, monkeypatch):
-    (tmp_path / "half_there.py").write_text("import nothing_of_this_name")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
-        require("half_there", "torch")

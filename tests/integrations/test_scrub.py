@@ -185,8 +185,8 @@ def test_one_pass_per_group_and_no_further_than_needed(minilm):
     finally:
         for handle in handles:
             handle.remove()
-    # 4 batches; one look at the order of layers, and the first batch of each group, run through
-    assert runs.tolist() == [1 + 12, 1 + 2 * 4 + 1, 1 + 2 * 4 + 1, 1 + 4 + 2, 1 + 3, 1 + 3]
+    # one look at the order of the layers, then 4 batches for each of 3 groups
+    assert runs.tolist() == [1 + 12, 1 + 8, 1 + 8, 1 + 4, 1, 1]
     assert list(scrubbing) == LAYERS[:4]
     assert [row.bits_before for row in scrubbing.report] == [None] * 4
     above = scrub(model, some, gender, LAYERS[:3], **options)
@@ -380,7 +380,7 @@ def test_the_model_is_left_as_it_was(minilm):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"layers": ["encoder.layer.7"]}, "Close names"),
+        ({"layers": "encoder.layer.7"}, "Close names"),
         ({"layers": []}, "every layer once"),
         ({"layers": [LAYERS[0], LAYERS[0]]}, "every layer once"),
         ({"layers": [()]}, "every layer once"),
@@ -396,6 +396,8 @@ def test_the_model_is_left_as_it_was(minilm):
         ({"tokenizer": None}, "need a tokenizer"),
         ({"data": iter([])}, "more than once"),
         ({"data": "a text"}, "single text"),
+        ({"data": []}, "4 labels, 0 texts"),
+        ({"data": [], "labels": []}, "no batches"),
         ({"data": [(torch.zeros(2, 3), ["a"])], "labels": None}, "2 texts with 1 labels"),
         (
             {"data": [{"input_ids": torch.ones(2, 3).int()}], "labels": None},

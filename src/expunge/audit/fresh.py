@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.fingerprint import Fingerprint, _keys
+from expunge.fingerprint import Fingerprint
 from expunge.parallel import blocks
 
 __all__ = ["Freshness", "fresh_rows", "row_hashes", "share_of_fit"]
@@ -78,7 +78,7 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
     sketches = list(_fingerprints(meta))
     for sketch in sketches:
         known |= sketch.known(X_test)
-        decided &= _decided(sketch, X_test)
+        decided &= sketch.decides(X_test)
     undecided = np.zeros(len(X_test), dtype=bool)
     if np.any(known & ~in_train):  # then the fit had rows that were not passed as X_train
         undecided = ~(decided | in_train | known)
@@ -95,17 +95,10 @@ def share_of_fit(X_train: NDArray[Any], meta: dict[str, Any]) -> float | None:
     """Share of the training rows that the erasure was fitted on; None where that is not known."""
     known, decided = 0, 0
     for sketch in _fingerprints(meta):
-        can = _decided(sketch, X_train)
+        can = sketch.decides(X_train)
         known += int((sketch.known(X_train) & can).sum())
         decided += int(can.sum())
     return known / decided if decided else None
-
-
-def _decided(sketch: Fingerprint, X: NDArray[Any]) -> NDArray[np.bool_]:
-    """Rows of which a sketch can tell whether they belong to it: those with a small key."""
-    if sketch.complete:
-        return np.ones(len(X), dtype=bool)
-    return np.asarray(_keys(X) < sketch.keys[-1])
 
 
 def row_hashes(X: NDArray[Any]) -> Iterator[int]:

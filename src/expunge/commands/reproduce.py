@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render", "reproduce"]
 
-BAD_INPUT, INTERRUPTED = 2, 130
+INTERRUPTED = 130
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help=f"The experiment: {', '.join(EXPERIMENTS)}.")
@@ -90,9 +90,6 @@ def reproduce(
             verbose=shown,
             options=_options(setting or []),
         )
-    except ImportError as error:
-        typer.echo(f"expunge: {error}", err=True)
-        raise typer.Exit(BAD_INPUT) from None
     except KeyboardInterrupt:
         typer.echo("expunge: interrupted; finished work is kept, go on with --resume", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from expunge.errors import MissingPackage
+
 __all__ = ["adversarial", "faiss", "onnx", "sentence_transformers", "torch", "transformers"]
 
 EXTRAS = {"adversarial": "transformers", "sentence_transformers": "sentence-transformers"}
@@ -22,10 +24,7 @@ def __getattr__(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("expunge"):
             raise
-        extra = EXTRAS.get(name, name)
-        raise ImportError(
-            f"{error.name} is not installed; get it with: pip install 'expunge[{extra}]'"
-        ) from error
+        raise MissingPackage(error.name, EXTRAS.get(name, name)) from error
 
 
 def __dir__() -> list[str]:

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from expunge.errors import InputError, MissingPackage
+
 try:  # first of all modules that need it, so that the message names the extra
     import torch
 except ModuleNotFoundError as error:
-    message = f"{error.name} is not installed; get it with: pip install 'expunge[transformers]'"
-    raise ImportError(message) from error
+    raise MissingPackage("torch", "transformers") from error
 
 from expunge.concept import Label
-from expunge.errors import InputError
 from expunge.inputs import check_choice, check_concept, check_number, check_rng
 from expunge.integrations.finetune import (
     Evaluation,

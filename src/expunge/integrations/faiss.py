@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.integrations.dense_map import dense_map
-from expunge.integrations.optional import require
+from expunge.optional import require
 from expunge.parallel import blocks
 
 __all__ = ["erase_index", "to_faiss"]

@@ -10,8 +10,8 @@ from typing import Any, Self
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.integrations.intercept import intercepting
-from expunge.integrations.optional import require
 from expunge.integrations.positions import Calls, Tokens, change_at, check_tokens
+from expunge.optional import require
 
 __all__ = ["Taps", "erasing", "find_modules"]
 
@@ -110,16 +110,23 @@ class Taps:
     names : sequence of str
     receive : callable
         Called with a module's name, its hidden states and the `Calls` around it.
+    expected : int, optional
+        Outputs of one pass, if known: a pass ends with the last of them. Else the first pass runs
+        through, and tells.
     """
 
     def __init__(
-        self, model: Any, names: Sequence[str], receive: Callable[[str, Any, Calls], None]
+        self,
+        model: Any,
+        names: Sequence[str],
+        receive: Callable[[str, Any, Calls], None],
+        expected: int | None = None,
     ) -> None:
         self.model, self.names, self.receive = model, names, receive
         self.modules = find_modules(model, names)
         self.calls = Calls(self.modules, names)
         self.order: list[str] = []  # the names in the order their modules ran
-        self.expected: int | None = None  # outputs of one pass, known after the first
+        self.expected = expected
         self.handles = ExitStack()
 
     def __enter__(self) -> Self:

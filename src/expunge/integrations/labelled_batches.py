@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.integrations.optional import require
 from expunge.integrations.text_batches import TextBatches, longest
+from expunge.optional import require
 
 __all__ = ["LabelledBatches"]
 

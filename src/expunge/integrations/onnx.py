@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice
-from expunge.integrations.optional import require
+from expunge.optional import require
 
 __all__ = ["attach", "to_onnx"]
 

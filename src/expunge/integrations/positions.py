@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from expunge.errors import InputError
 from expunge.integrations.intercept import intercepting
-from expunge.integrations.optional import require
+from expunge.optional import require
 
 __all__ = ["CHOICES", "Calls", "Tokens", "change_at", "check_tokens", "rows_at"]
 
@@ -121,8 +121,10 @@ def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any)
     if tokens == "all" or calls.one_per_text(name, hidden):
         return change(hidden)
     chosen = calls.chosen(name, hidden, tokens)
-    if tokens == "masked":
-        return torch.where(chosen[..., None], change(hidden), hidden)
+    if tokens == "masked":  # most are chosen, so put the others back
+        out = change(hidden)
+        out[~chosen] = hidden[~chosen]
+        return out
     if tokens == "mean":
         mean = _mean(hidden, chosen)
         shift = (change(mean) - mean).to(hidden.dtype)

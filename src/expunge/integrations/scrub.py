@@ -17,10 +17,10 @@ from expunge.inputs import check_choice, check_number, check_rng
 from expunge.integrations.collect import as_rows
 from expunge.integrations.hooks import Taps, erasing, find_modules
 from expunge.integrations.labelled_batches import LabelledBatches
-from expunge.integrations.optional import require
 from expunge.integrations.positions import Calls, Tokens, check_tokens, rows_at
 from expunge.integrations.scrubbing import LayerReport, Scrubbing
 from expunge.integrations.text_batches import evaluating, to_device
+from expunge.optional import require
 from expunge.progress import Progress
 
 __all__ = ["scrub"]
@@ -32,7 +32,7 @@ def scrub(
     model: Any,
     data: Any,
     labels: Any,
-    layers: Sequence[str | Sequence[str]],
+    layers: str | Sequence[str | Sequence[str]],
     *,
     eraser: Any = None,
     tokenizer: Any = None,
@@ -61,7 +61,7 @@ def scrub(
         The concept: one label per text in the order of the data, which then must not be shuffled;
         or with ``labels_per="token"`` one list per text, with one label per token. None if the
         batches bring their labels.
-    layers : sequence of str or of groups
+    layers : str, or sequence of str or of groups
         Names of modules. A tuple of names is a group, fitted in one pass on states scrubbed by the
         groups before it. They are taken in the order in which the model runs them.
     eraser : eraser, optional
@@ -104,6 +104,7 @@ def scrub(
     check_choice(labels_per, ("text", "token"), "labels_per")
     check_number(sample, "sample", whole=True)
     eraser = _check_eraser(RLACE() if eraser is None else eraser)
+    layers = [layers] if isinstance(layers, str) else layers
     groups = [(group,) if isinstance(group, str) else tuple(group) for group in layers]
     find_modules(model, [name for group in groups for name in group])
     if labels_per == "token" and tokens == "mean":
@@ -119,10 +120,13 @@ def scrub(
     done: dict[str, Erasure] = {}
     report: list[LayerReport] = []
     with evaluating(model), Progress("scrub", len(groups) * len(batches), progress) as bar:
-        for number, group in enumerate(_in_order(model, batches, groups)):
+        order = _order(model, batches, groups)
+        groups.sort(key=lambda group: min(map(order.index, group)))
+        for number, group in enumerate(groups):
+            expected = sum(map(order.count, group))
             fits = {name: _LayerFit(clone(eraser), sample, rng) for name in group}
             with erasing(model, done, tokens=tokens):
-                for i, _ in enumerate(_one_pass(model, batches, fits, tokens), start=1):
+                for i, _ in enumerate(_one_pass(model, batches, fits, tokens, expected), start=1):
                     bar.update(number * len(batches) + i, group[0])
             for name, fit in fits.items():
                 done[name] = fit.erasure()
@@ -131,7 +135,7 @@ def scrub(
 
 
 def _one_pass(
-    model: Any, batches: LabelledBatches, fits: dict[str, _LayerFit], tokens: Tokens
+    model: Any, batches: LabelledBatches, fits: dict[str, _LayerFit], tokens: Tokens, expected: int
 ) -> Iterator[None]:
     """Show every batch to the erasers of one group, and pause after each."""
     seen: list[tuple[str, Any]] = []
@@ -139,7 +143,7 @@ def _one_pass(
     def receive(name: str, hidden: Any, calls: Calls) -> None:
         seen.append((name, rows_at(calls, name, hidden, tokens)))
 
-    with Taps(model, list(fits), receive) as taps:
+    with Taps(model, list(fits), receive, expected) as taps:
         for inputs, labels_of in batches:
             taps.run(to_device(inputs, model))
             for name, (rows, text, position) in seen:
@@ -215,10 +219,8 @@ def _check_eraser(eraser: Any) -> Any:
     return eraser
 
 
-def _in_order(
-    model: Any, batches: LabelledBatches, groups: list[tuple[str, ...]]
-) -> list[tuple[str, ...]]:
-    """The groups in the order in which the model runs them, found by running one batch."""
+def _order(model: Any, batches: LabelledBatches, groups: list[tuple[str, ...]]) -> list[str]:
+    """The layers in the order in which the model runs them, found by running one batch."""
     names = list(dict.fromkeys(name for group in groups for name in group))
     if len(names) < sum(map(len, groups)) or not all(groups) or not names:
         raise InputError(
@@ -227,5 +229,7 @@ def _in_order(
             "Pass a list of different names, or of groups of them",
         )
     with Taps(model, names, lambda name, hidden, calls: None) as taps:
-        taps.run(to_device(next(iter(batches))[0], model))
-        return sorted(groups, key=lambda group: min(map(taps.order.index, group)))
+        for inputs, _ in batches:
+            taps.run(to_device(inputs, model))
+            return taps.order
+    raise InputError("There are no batches", "empty data", "Pass texts or batches")

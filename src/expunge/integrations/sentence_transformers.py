@@ -15,7 +15,7 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice
 from expunge.integrations.dense_map import dense_map
-from expunge.integrations.optional import require
+from expunge.optional import require
 
 __all__ = ["add_erasure", "unnormalized"]
 

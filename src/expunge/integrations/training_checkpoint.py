@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from expunge.artifact import FORMAT, KEY, _header, write_atomically
+from expunge.artifact import FORMAT, KEY, check_header, write_atomically
 from expunge.errors import BadArtifact, InputError
 
 __all__ = ["TrainingState", "read_checkpoint", "write_checkpoint"]
@@ -110,7 +110,7 @@ def read_checkpoint(
         return None
     try:
         with safe_open(name, framework="pt") as file:
-            meta = _header(name, file.metadata(), KIND)["meta"]
+            meta = check_header(name, file.metadata(), KIND)["meta"]
             parts: dict[str, State] = {part: {} for part in PARTS}
             for key in file.keys():  # noqa: SIM118  # not a dict
                 part, _, rest = key.partition(".")

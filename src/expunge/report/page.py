@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from expunge._version import __version__
+from expunge.optional import require
 from expunge.report.parts import Details, Figure, Section
 from expunge.report.values import cleaned, rounded
 
@@ -147,7 +147,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    jinja2 = _required("jinja2")
+    jinja2 = require("jinja2", "report")
     environment: Environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
@@ -162,19 +162,6 @@ def _environment() -> Environment:
 @cache
 def _plotly() -> str:
     """The drawing library as the plotly package carries it, fit for a script element."""
-    text: str = _required("plotly.offline").get_plotlyjs()
+    text: str = require("plotly.offline", "report").get_plotlyjs()
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # as a browser reads it, for the hash
     return re.sub("<(/script|!--)", r"<\\\1", text, flags=re.IGNORECASE)
-
-
-def _required(package: str) -> Any:
-    name = package.partition(".")[0]
-    try:
-        importlib.import_module(name)
-        return importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise ImportError(
-            f"{name} is not installed; get it with: pip install 'expunge[report]'"
-        ) from error

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.integrations.optional import require
+from expunge.optional import require
 from expunge.reproduce.bios_data import BiosData
 from expunge.reproduce.experiment import SkipPart
 from expunge.reproduce.runs import Arrays, Run

@@ -1,9 +1,12 @@
-"""The figure of the experiment on biographies: accuracy against the number of directions."""
+"""Figures of the experiment on biographies: accuracy by rank, gaps by share of women."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from expunge.linalg import Array
 from expunge.reproduce import paper
 from expunge.reproduce.experiment import Picture
 from expunge.reproduce.figures import (
@@ -22,6 +25,11 @@ __all__ = ["pictures"]
 
 STYLES = {"RLACE exact": Style(BLUE, "o", "-"), "INLP": Style(ORANGE, "s", "--")}
 LABELS = {"RLACE exact": "RLACE, closed form", "INLP": "INLP"}
+GAP_STAGES = {"frozen": "frozen encoder", "finetuned": "fine-tuned encoder"}
+GAP_STYLES = {
+    "nothing": ("before", Style(GREY, "o", "--", hollow=True)),
+    "RLACE exact one": ("after rank-1 RLACE", Style(BLUE, "o", "-")),
+}
 STAGES = {"frozen-curve": "frozen encoder", "finetuned-curve": "fine-tuned encoder"}
 
 
@@ -36,20 +44,37 @@ def pictures(results: Results) -> list[Picture]:
     -------
     list of Picture
     """
-    if not any(results.has(part) for part in STAGES):
-        return []
-    return [
-        Picture(
-            "bios-accuracy",
-            "Accuracy against the number of directions removed",
-            "Test accuracy of logistic regressions for gender (solid and dashed lines, lower is "
-            "better) and for the profession (thin lines, higher is better) after K directions are "
-            "removed; bands are one standard deviation over runs. Dotted: the commonest gender.",
-            _draw,
-            where=paper.BIOS_CURVE_FIGURE,
-            section="Biographies",
-        )
-    ]
+    found = []
+    if any(results.has(part) for part in STAGES):
+        found.append(_accuracy(results))
+    if results.has("frozen"):
+        found.append(_gap_picture(results))
+    return found
+
+
+def _accuracy(results: Results) -> Picture:
+    return Picture(
+        "bios-accuracy",
+        "Accuracy against the number of directions removed",
+        "Test accuracy of logistic regressions for gender (solid and dashed lines, lower is "
+        "better) and for the profession (thin lines, higher is better) after K directions are "
+        "removed; bands are one standard deviation over runs. Dotted: the commonest gender.",
+        _draw,
+        where=paper.BIOS_CURVE_FIGURE,
+        section="Biographies",
+    )
+
+
+def _gap_picture(results: Results) -> Picture:
+    return Picture(
+        "bios-gaps",
+        "TPR gap of each profession against its share of women",
+        "Mark: a profession, mean over runs; above 0 the classifier finds the women of the "
+        "profession more often than the men. Lines: least squares. A flat line at 0 would be a "
+        "classifier that treats both alike, whatever the profession.",
+        _draw_gaps,
+        section="Biographies",
+    )
 
 
 def _draw(results: Results) -> Any:
@@ -72,7 +97,48 @@ def _draw(results: Results) -> Any:
             )
         ax.axhline(most, color=BLACK, linestyle=":", linewidth=1.1, label="commonest gender")
         ax.set_xlabel("directions removed, K")
-        ax.set_title(STAGES[part], color=GREY)
+        ax.set_title(_title(results, STAGES[part]), color=GREY)
     axes[0][0].set_ylabel("test accuracy")
     legend_below(figure, axes[0][0], columns=2)
     return figure
+
+
+def _draw_gaps(results: Results) -> Any:
+    parts = [part for part in GAP_STAGES if results.has(part)]
+    figure, axes = new_figure(6.4, 3.3, columns=len(parts), sharey=True, squeeze=False)
+    for ax, part in zip(axes[0], parts, strict=True):
+        ax.axhline(0, color=BLACK, linewidth=0.8)
+        for line, (label, style) in GAP_STYLES.items():
+            women, gaps = _by_profession(results, part, line)
+            fill = "none" if style.hollow else style.color
+            ax.scatter(
+                women, gaps, s=22, marker=style.marker, facecolor=fill, edgecolor=style.color
+            )
+            if len(np.unique(women)) > 1:
+                ends = np.array([women.min(), women.max()])
+                fit = np.polyval(np.polyfit(women, gaps, 1), ends)
+                ax.plot(ends, fit, color=style.color, linestyle=style.line)
+            line_style = {"color": style.color, "linestyle": style.line, "marker": style.marker}
+            ax.plot([], [], **line_style, markerfacecolor=fill, label=label)
+        ax.set_xlabel("share of women in the profession")
+        ax.set_title(_title(results, GAP_STAGES[part]), color=GREY)
+    axes[0][0].set_ylabel("TPR of women - TPR of men")
+    legend_below(figure, axes[0][0], columns=2)
+    return figure
+
+
+def _by_profession(results: Results, part: str, line: str) -> tuple[Array, Array]:
+    """Shares of women and gaps, means over the runs in which a profession has a gap."""
+    at = ("lines", line)
+    shares = np.array(results.values(part, *at, "women"), dtype=np.float64)
+    gaps = np.array(results.values(part, *at, "gaps"), dtype=np.float64)
+    defined = ~np.isnan(gaps)
+    some = defined.any(axis=0)
+    count = defined.sum(axis=0)[some]
+    kept = [np.where(defined, values, 0.0).sum(axis=0)[some] / count for values in (shares, gaps)]
+    return kept[0], kept[1]
+
+
+def _title(results: Results, stage: str) -> str:
+    """The stage, and a warning where the texts are made up."""
+    return f"{stage}, synthetic texts" if "SYNTHETIC" in results.data.source else stage

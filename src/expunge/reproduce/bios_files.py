@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.integrations.optional import require
+from expunge.optional import require
 
 __all__ = ["Table", "read_biographies"]
 

@@ -96,6 +96,9 @@ def _measures(data: BiosData, split: Split, X: Rows, erase: Map) -> dict[str, An
         "gap": gaps.rms,
         "correlation": gaps.correlation,
         "undefined": [str(name) for name, _ in gaps.undefined],
+        "professions": [str(name) for name in gaps.classes],
+        "gaps": gaps.gaps[:, 0].tolist(),
+        "women": gaps.shares[:, 0].tolist(),
     }
 
 

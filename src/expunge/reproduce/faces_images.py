@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.integrations.optional import require
+from expunge.optional import require
 
 __all__ = ["PIXELS", "SIDE", "Pixels", "grey_file", "grey_pixels"]
 

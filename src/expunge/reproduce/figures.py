@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from expunge.artifact import write_atomically
-from expunge.integrations.optional import require
 from expunge.linalg import Array
+from expunge.optional import require
 
 __all__ = [
     "BLACK",

@@ -16,7 +16,7 @@ from expunge._version import __version__
 from expunge.artifact import write_atomically
 from expunge.errors import InputError
 from expunge.inputs import check_number
-from expunge.integrations.optional import require
+from expunge.optional import require
 from expunge.reproduce.experiment import Experiment, Picture, Settings, Table
 from expunge.reproduce.figures import look, write_figure
 from expunge.reproduce.numbers import plain

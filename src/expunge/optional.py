@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from expunge.errors import MissingPackage
+
 __all__ = ["require"]
 
 
@@ -24,24 +26,26 @@ def require(package: str, extra: str) -> Any:
 
     Raises
     ------
-    ImportError
+    MissingPackage
         When the package is absent; the message names the extra. What fails inside a package that
         is there is raised as it is.
 
     Examples
     --------
-    >>> from expunge.integrations.optional import require
+    >>> from expunge.optional import require
     >>> require("json", "torch").loads("[1]")
     [1]
-    >>> require("no_such_package", "torch")
-    Traceback (most recent call last):
-        ...
-    ImportError: no_such_package is not installed; get it with: pip install 'expunge[torch]'
+    >>> try:
+    ...     require("no_such_package", "torch")
+    ... except ImportError as error:
+    ...     print(error)
+    no_such_package is not installed; get it with: pip install 'expunge[torch]'
     """
+    name = package.partition(".")[0]
     try:
+        importlib.import_module(name)
         return importlib.import_module(package)
     except ModuleNotFoundError as error:
-        if error.name != package.partition(".")[0]:
+        if error.name != name:
             raise
-        message = f"{package} is not installed; get it with: pip install 'expunge[{extra}]'"
-        raise ImportError(message) from error
+        raise MissingPackage(name, extra) from error
