@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,15 @@ from safetensors.numpy import save as to_bytes
 from expunge._version import __version__
 from expunge.errors import BadArtifact, InputError
 
-__all__ = ["FORMAT", "BadArtifact", "check_header", "read", "write", "write_atomically"]
+__all__ = [
+    "FORMAT",
+    "BadArtifact",
+    "atomic_file",
+    "check_header",
+    "read",
+    "write",
+    "write_atomically",
+]
 
 FORMAT = 1  # raise it when the layout changes, and keep a reader for every number below
 KEY = "expunge"
@@ -55,11 +64,27 @@ def write(path: Path_, tensors: Mapping[str, NDArray[Any]], header: Mapping[str,
 
 def write_atomically(path: Path_, content: bytes) -> None:
     """Replace `path` by `content`; a crash leaves the old file or the new one, never half of it."""
+    with atomic_file(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` when all went well.
+
+    Parameters
+    ----------
+    path : path
+
+    Yields
+    ------
+    binary stream
+    """
     path = Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o666 & ~_umask())

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,8 @@ import pytest
 from expunge.errors import InputError
 from expunge.reproduce import reproduce
 from expunge.reproduce.bios_corpus import PROFESSIONS, synthetic_biographies
-from expunge.reproduce.bios_data import BiosData, load
+from expunge.reproduce.bios_data import BiosData, load, women_of
 from expunge.reproduce.bios_files import read_biographies
-from expunge.reproduce.bios_parts import women_of
 from expunge.reproduce.experiment import Settings
 
 
@@ -143,6 +143,109 @@ def test_bad_files_are_refused(tmp_path):
 def test_who_the_women_are():
     assert women_of(np.array(["m", "f"])) == "f"
     assert women_of(np.array(["male", "female"])) == "female"
+    assert women_of(np.array(["0", "1"])) == "1"
+    for labels in (["a", "b"], ["f", "female"], ["f"], ["f", "m", "x"]):
+        with pytest.raises(InputError, match="one label for women"):
+            women_of(np.array(labels))
+
+
+def save(path, **arrays):
+    labels = {"gender": np.array(["f", "m"] * 20), "profession": np.array(["a"] * 20 + ["b"] * 20)}
+    np.savez(path, **{**labels, "vectors": np.zeros((40, 3)), **arrays})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", b"[1, 2]\n"),
+        ("a.jsonl", b"\xff\xfe"),
+        ("a.jsonl", b""),
+        ("a.jsonl.gz", gzip.compress(b"{}" * 5000)[:-30]),
+        ("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03 broken"),
+        ("a.parquet", b"PAR1 but nothing else"),
+        ("a.npz", b"PK nothing"),
+        ("a.npz", b"\x93NUMPY\x01\x00nothing"),
+    ],
+)
+def test_damaged_files_give_one_message(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=name):
+        load(tmp_path / name, Settings(1))
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"vectors": np.array(["x"] * 40)},
+        {"vectors": np.zeros(40)},
+        {"vectors": np.full((40, 3), np.nan)},
+        {"vectors": np.zeros((30, 3))},
+        {"vectors": np.zeros((50, 3))},
+        {"vectors": np.zeros((0, 3)), "gender": np.array([]), "profession": np.array([])},
+    ],
+)
+def test_vectors_that_do_not_fit_their_labels_are_refused(tmp_path, arrays):
+    load(save(tmp_path / "good.npz"), Settings(1))
+    with pytest.raises(InputError):
+        load(save(tmp_path / "bad.npz", **arrays), Settings(1))
+
+
+def test_line_separators_inside_a_text_do_not_end_a_line(tmp_path):
+    rows = [{**row, "text": "one\u2028two\u0085three"} for row in records()]
+    text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    (tmp_path / "a.jsonl").write_text(text, encoding="utf-8")
+    assert list(read_biographies(tmp_path / "a.jsonl", "cls")["text"]) == [
+        row["text"] for row in rows
+    ]
+
+
+def test_given_splits_are_checked_before_the_work(tmp_path):
+    rows = records(400)
+    parts = {"train": rows[:200], "dev": rows[200:300], "test": rows[300:]}
+    for name, part in parts.items():
+        write(tmp_path / f"{name}.jsonl", part)
+    assert set(load(tmp_path, Settings(1)).content.given) == set(parts)
+    write(tmp_path / "test.jsonl", [row for row in parts["test"] if row["gender"] == "f"])
+    with pytest.raises(InputError, match="test rows need both genders"):
+        load(tmp_path, Settings(1))
+    write(tmp_path / "test.jsonl", parts["test"])
+    write(tmp_path / "train.jsonl", [r for r in parts["train"] if r["profession"] != "nurse"])
+    with pytest.raises(InputError, match="no training row has"):
+        load(tmp_path, Settings(1))
+    (tmp_path / "train.jsonl").unlink()
+    write(tmp_path / "train.csv", parts["train"])
+    load(tmp_path, Settings(1))
+    (tmp_path / "train.csv").unlink()
+    save(tmp_path / "train.npz")
+    with pytest.raises(InputError, match="of one kind"):
+        load(tmp_path, Settings(1))
+
+
+def test_quick_takes_some_of_the_rows_of_every_profession(tmp_path):
+    file = write(tmp_path / "a.jsonl", records(3000))
+    whole, some = (load(file, Settings(1, quick=quick)).content for quick in (False, True))
+    assert len(whole.gender) == 3000
+    assert 380 <= len(some.gender) <= 420
+    assert set(some.profession) == set(whole.profession)
+    given = dict(zip(whole.texts, whole.profession, strict=True))
+    assert all(given[t] == p for t, p in zip(some.texts, some.profession, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"encoder": "distilbert-base-uncased"}, "instead of BERT"),
+        ({"encoder": "google-bert/bert-base-uncased", "pooling": "mean"}, r"instead of \[CLS\]"),
+        ({"encoder": "bert-base-uncased", "steps": "70000"}, "^60 biographies instead of 393,423$"),
+        ({"encoder": "bert-base-uncased", "steps": "9"}, "9 batches .* instead of 70,000"),
+    ],
+)
+def test_what_differs_from_the_paper_is_said(tmp_path, options, reason):
+    file = write(tmp_path / "a.jsonl", records())
+    found = load(file, Settings(1, options={**options, "professions": "nurse,dancer,painter"}))
+    said = found.not_comparable.replace(f"{len(found.content.gender)} biog", "60 biog")
+    assert re.search(reason, said)
 
 
 def test_the_experiment_on_given_vectors(tmp_path):
@@ -159,6 +262,9 @@ def test_the_experiment_on_given_vectors(tmp_path):
     assert done.results.skipped("finetuned")
     text = (tmp_path / "out" / "tables.md").read_text()
     assert "frozen + INLP (rank 1)" in text
-    assert "3 professions the correlation means little" in text
+    assert "Over 3 professions a correlation means little" in text
+    assert "less of everything (quick)" in text
+    assert "made elsewhere" in text
+    assert "## Left out" in text
     assert (tmp_path / "out" / "figures" / "bios-accuracy.pdf").exists()
     assert "needs texts" in " ".join(done.findings)

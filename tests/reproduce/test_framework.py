@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import statistics
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -17,9 +18,12 @@ from expunge.cli import main
 from expunge.errors import InputError
 from expunge.parallel import n_threads
 from expunge.reproduce import registry
-from expunge.reproduce.experiment import Line, Settings, Table
+from expunge.reproduce.experiment import Line, Loaded, Part, Settings, Table
 from expunge.reproduce.numbers import Number, plain, summarise
+from expunge.reproduce.page import left_out
+from expunge.reproduce.registry import find_experiment
 from expunge.reproduce.reproduction import reproduce
+from expunge.reproduce.results import Results
 from expunge.reproduce.runs import Folder
 from expunge.reproduce.tables import cells, heads, markdown
 
@@ -65,6 +69,27 @@ def test_trees_are_summarised_leaf_by_leaf():
     assert found["a"]["d"][0] == {"mean": 2.0, "sd": pytest.approx(math.sqrt(2)), "runs": 2}
     assert found["a"]["d"][1] == {"mean": 2.0, "sd": None, "runs": 1}
     assert (found["word"], found["other"], found["some"]) == ("x", ["y", "z"], [[1], [1, 2]])
+
+
+def test_a_part_skipped_in_some_runs_is_measured_in_the_others():
+    trees = {"a": [{"skipped": "few"}, {"x": 1.0}, {"x": 3.0}], "b": [{"skipped": "no"}] * 3}
+
+    def kept(key, run):
+        if run == 0:
+            raise FileNotFoundError
+        return {"of": np.array(run)}
+
+    results = Results(Settings(3), Loaded(None, "toy", "0"), trees, kept)
+    assert results.has("a")
+    assert results.number("a", "x") == Number.of([1.0, 3.0])
+    assert results.first("a", "x") == 1.0
+    assert results.arrays("picture")["of"] == 1
+    assert results.skipped("a") == ""
+    assert (results.has("b"), results.skipped("b")) == (False, "no")
+    assert results.to_dict()["a"]["summary"]["x"]["runs"] == 2
+    parts = [Part("a", "first", dict), Part("b", "second", dict)]
+    said = left_out(replace(find_experiment("toy"), parts=parts), results)
+    assert said == ["first (in runs 1; the figures are of the others): few", "second: no"]
 
 
 def test_only_what_json_has_is_kept():

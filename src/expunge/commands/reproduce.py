@@ -44,7 +44,9 @@ Data = Annotated[
 ]
 Runs = Annotated[
     int | None,
-    typer.Option("--runs", metavar="N", help="Repetitions; else as many as in the paper."),
+    typer.Option(
+        "--runs", metavar="N", help="Repetitions; else 10 of glove, 3 of bios, 5 of faces."
+    ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Measure less, in about a minute.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of the first run.")]
@@ -53,7 +55,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Of bios: encoder, pooling, steps, professions or max_length. May be repeated.",
+        help="Of bios: encoder, pooling, steps, professions, max_length; of faces: images.",
     ),
 ]
 Resume = Annotated[

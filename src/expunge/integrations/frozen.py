@@ -66,17 +66,18 @@ def encode(
     check_choice(pooling, ("cls", "mean"), "pooling")
     check_number(batch_size, "batch_size", least=1, whole=True)
     checked = model_inputs(inputs, tokenizer, encoder=encoder, max_length=max_length)
-    device, parts, order, done = device_of(encoder), [], [], 0
+    device, done = device_of(encoder), 0
+    out: NDArray[np.float32] | None = None
     with evaluating(encoder), torch.inference_mode():
         for rows in buckets(checked.lengths, batch_size):
             h = encodings(encoder, checked.batch(rows, device), pooling)
-            parts.append(h.float().cpu().numpy())
-            order.append(rows)
+            if out is None:
+                out = np.empty((len(checked.lengths), h.shape[1]), dtype=np.float32)
+            out[rows] = h.float().cpu().numpy()
             done += len(rows)
             if callback is not None:
                 callback(done, len(checked.lengths))
-    out = np.empty((len(checked.lengths), parts[0].shape[1]), dtype=np.float32)
-    out[np.concatenate(order)] = np.concatenate(parts)
+    assert out is not None  # there is at least one row
     return out
 
 

@@ -16,7 +16,7 @@ from expunge.reproduce.bios_corpus import synthetic_biographies
 from expunge.reproduce.bios_files import Table, read_biographies
 from expunge.reproduce.experiment import Loaded, Settings
 
-__all__ = ["BiosData", "Split", "load"]
+__all__ = ["BiosData", "Split", "load", "women_of"]
 
 SHARES = (0.65, 0.75)  # up to which rows train, and up to which they are for development
 PAPER_SIZES = (255_710, 39_369, 98_344)
@@ -25,6 +25,9 @@ BATCH = 10
 EPOCHS = 3  # of fine-tuning on less data than the paper's
 QUICK_STEPS = 40
 SYNTHETIC, QUICK_ROWS = 1200, 400
+PAPER_ENCODER = "bert-base-uncased"
+WOMEN = ("f", "female", "woman", "women", "1")  # numbers as in the copy on the Hugging Face hub
+MEN = ("m", "male", "man", "men", "0")
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ def load(path: Path | None, settings: Settings) -> Loaded:
         source = path.name
     table = _chosen(table, options.get("professions", ""))
     _check(table)
+    if settings.quick:
+        table = _sample(table, QUICK_ROWS)
     n = len(table["gender"])
     data = BiosData(
         texts=table.get("text"),
@@ -122,7 +127,38 @@ def load(path: Path | None, settings: Settings) -> Loaded:
         steps=_steps(options.get("steps"), n, settings.quick),
         max_length=_whole(options.get("max_length", "128"), "max_length"),
     )
-    return Loaded(data, source, _digest(data), _differs(data, path), _facts(data, settings))
+    differs = ", and ".join(_differences(data, path))
+    return Loaded(data, source, _digest(data), differs, _facts(data, settings))
+
+
+def women_of(gender: NDArray[Any]) -> str:
+    """The label that means women.
+
+    Parameters
+    ----------
+    gender : array of n strings
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.reproduce.bios_data import women_of
+    >>> women_of(np.array(["male", "female", "male"]))
+    'female'
+    """
+    labels = [str(label) for label in np.unique(gender)]
+    women = [label for label in labels if label.lower() in WOMEN]
+    men = [label for label in labels if label.lower() in MEN]
+    if len(labels) != 2 or len(women) != 1 or len(men) != 1:
+        raise InputError(
+            "The column gender must have one label for women and one for men",
+            ", ".join(map(repr, labels[:5])),
+            "Write f and m, or 1 for women and 0 for men",
+        )
+    return women[0]
 
 
 def _shares(n: int) -> tuple[float, float]:
@@ -156,15 +192,33 @@ def _chosen(table: Table, professions: str) -> Table:
     return {name: column[kept] for name, column in table.items()}
 
 
+def _sample(table: Table, most: int) -> Table:
+    """About `most` of the rows, but five of each profession, and the splits kept."""
+    n = len(table["gender"])
+    if n <= most:
+        return table
+    rng, groups = np.random.default_rng(0), [table["profession"]]
+    groups += [table["split"]] if "split" in table else []
+    _, group = np.unique(np.stack(groups), axis=1, return_inverse=True)
+    kept = []
+    for number in range(group.max() + 1):
+        rows = rng.permutation(np.flatnonzero(group.ravel() == number))
+        kept.append(rows[: max(round(len(rows) * most / n), 5)])
+    rows = np.sort(np.concatenate(kept))
+    return {name: column[rows] for name, column in table.items()}
+
+
 def _check(table: Table) -> None:
     professions, counts = np.unique(table["profession"], return_counts=True)
-    genders = np.unique(table["gender"])
-    if len(genders) != 2 or len(professions) < 2:
+    women_of(table["gender"])
+    if len(professions) < 2:
         raise InputError(
-            "The experiment needs two genders and at least two professions",
-            f"{len(genders)} genders and {len(professions)} professions",
-            "Check the columns gender and profession",
+            "The experiment needs at least two professions",
+            ", ".join(professions),
+            "Check the column profession",
         )
+    if "split" in table:
+        _check_split(table)
     if counts.min() < 5:
         few = professions[counts < 5]
         raise InputError(
@@ -172,6 +226,22 @@ def _check(table: Table) -> None:
             f"fewer of {', '.join(few[:10])}",
             "Drop them, or choose with --set professions=A,B,C",
         )
+
+
+def _check_split(table: Table) -> None:
+    train = table["split"] == "train"
+    unknown = np.setdiff1d(table["profession"][~train], table["profession"][train])
+    if len(unknown):
+        raise InputError(
+            "There are professions that no training row has",
+            ", ".join(unknown[:10]),
+            "Split the biographies anew, or choose with --set professions=A,B,C",
+        )
+    for name in ("train", "dev", "test"):
+        if len(found := np.unique(table["gender"][table["split"] == name])) < 2:
+            raise InputError(
+                f"The {name} rows need both genders", f"{', '.join(found) or 'none'}", "Mend it"
+            )
 
 
 def _whole(text: str, name: str) -> int:
@@ -187,29 +257,38 @@ def _steps(given: str | None, n: int, quick: bool) -> int:
     return QUICK_STEPS if quick else min(PAPER_STEPS, max(EPOCHS * int(SHARES[0] * n) // BATCH, 50))
 
 
-def _differs(data: BiosData, path: Path | None) -> str:
+def _differences(data: BiosData, path: Path | None) -> list[str]:
+    """What is not as in the paper."""
     if path is None:
-        return "a synthetic corpus instead of Bias in Bios, and MiniLM instead of BERT"
-    same_rows = len(data.gender) == sum(PAPER_SIZES)
-    same_encoder = "bert-base-uncased" in data.encoder
-    parts = [] if same_rows else [f"{len(data.gender):,} biographies instead of 393,423"]
-    parts += [] if same_encoder else [f"{data.encoder or 'MiniLM'} instead of BERT"]
-    return ", and ".join(parts)
+        found = ["a synthetic corpus instead of Bias in Bios"]
+    elif len(data.gender) != sum(PAPER_SIZES):
+        found = [f"{len(data.gender):,} biographies instead of {sum(PAPER_SIZES):,}"]
+    else:
+        found = []
+    if data.vectors is not None:
+        return [*found, "vectors made elsewhere"]
+    if Path(data.encoder).name != PAPER_ENCODER:
+        found.append(f"{data.encoder or 'MiniLM'} instead of BERT")
+    if data.pooling != "cls":
+        found.append("the mean over tokens instead of [CLS]")
+    if data.steps != PAPER_STEPS:
+        found.append(f"{data.steps:,} batches of fine-tuning instead of {PAPER_STEPS:,}")
+    return found
 
 
 def _facts(data: BiosData, settings: Settings) -> dict[str, Any]:
     split = data.split(settings.seed)
-    women = sorted(np.unique(data.gender))[0]
     return {
         "Biographies": len(data.gender),
         "Professions": len(np.unique(data.profession)),
-        f"Share of {women!r}": f"{np.mean(data.gender == women):.1%}",
+        "Share of women": f"{np.mean(data.gender == women_of(data.gender)):.1%}",
         "Training, development, test": f"{len(split.train):,} / {len(split.dev):,} / "
         f"{len(split.test):,}",
         "Encoder": "vectors given"
         if data.vectors is not None
         else (data.encoder or "MiniLM (all-MiniLM-L6-v2)"),
         "Pooling": data.pooling,
+        "Tokens read of a text": data.max_length if data.vectors is None else "none: no texts",
         "Fine-tuning steps of ten": data.steps if data.vectors is None else "none: no texts",
     }
 

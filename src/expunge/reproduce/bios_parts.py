@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,19 +18,19 @@ from expunge.erasure import Erasure
 from expunge.game.descent_ascent import paper_settings
 from expunge.inputs import check_concept
 from expunge.linalg import Array
-from expunge.reproduce.bios_data import BiosData, Split
+from expunge.reproduce.bios_data import BiosData, Split, women_of
 from expunge.reproduce.bios_encodings import Adversary, frozen, trained
 from expunge.reproduce.experiment import Part
 from expunge.reproduce.runs import Run
 
-__all__ = ["MANY", "PARTS", "women_of"]
+__all__ = ["MANY", "PARTS"]
 
 MANY = {"frozen": 50, "finetuned": 100}  # the larger of the two ranks of the paper's table
 RIDGE = {"gender": 1e-4, "profession": 1e-3}  # of the classifiers, relative
 FRESH_RIDGES, FRESH_FOLDS = (1e-4, 1e-2, 1.0), 4
-WOMEN = ("f", "female", "woman", "women", "0")
 QUICK_STEPS = 2000  # of descent-ascent
 CURVE_POINTS = 12  # ranks measured of the curve when quick
+CURVE_BLOCK = 10  # ranks that a crash can lose
 
 Rows = NDArray[Any]
 Map = Callable[[Rows], Rows]
@@ -41,12 +42,6 @@ class _Accuracies(NamedTuple):
     gender: float
     profession: float
     answers: Rows
-
-
-def women_of(gender: NDArray[Any]) -> str:
-    """The label that means women; the first in order where no label says so."""
-    labels = sorted(np.unique(gender))
-    return str(next((label for label in labels if str(label).lower() in WOMEN), labels[0]))
 
 
 def _accuracy(X: Rows, y: Rows, X_test: Rows, y_test: Rows, ridge: float) -> tuple[float, Rows]:
@@ -119,12 +114,16 @@ class _Stage:
     """Encodings of one kind, the split of the run and the directions that methods remove."""
 
     def __init__(self, run: Run, name: str, X: Rows) -> None:
-        self.run, self.name, self.X = run, name, np.asarray(X, dtype=np.float64)
+        self.run, self.name, self.X = run, name, X
         self.data: BiosData = run.data
         self.split = self.data.split(run.seed)
-        self.train = self.X[self.split.train]
         self.gender = self.data.gender[self.split.train]
         self.many = min(MANY[name], self.X.shape[1] - 1)
+
+    @cached_property
+    def train(self) -> Rows:
+        """The rows that erasers are fitted on."""
+        return np.asarray(self.X[self.split.train])
 
     def bases(self) -> dict[str, Array]:
         """Orthonormal columns by method, the first K of which are the answer at rank K."""
@@ -177,17 +176,28 @@ class _Stage:
             ranks = [ranks[place] for place in dict.fromkeys(places.tolist())]
         found: dict[str, Any] = {"ranks": ranks}
         for number, (method, basis) in enumerate(bases.items()):
-            lines = []
-            for place, rank in enumerate(ranks):
-                self.run.tell((number + place / len(ranks)) / len(bases), f"{method}, rank {rank}")
-                erase = _projector(basis[:, :rank], center)
-                rows = erase(self.train), erase(self.X[self.split.test])
-                lines.append(_accuracies(self.data, self.split, *rows))
-            found[method] = {
-                "gender": [line.gender for line in lines],
-                "profession": [line.profession for line in lines],
-            }
+            found[method] = {"gender": [], "profession": []}
+            for start in range(0, len(ranks), CURVE_BLOCK):
+                some = ranks[start : start + CURVE_BLOCK]
+                share = (number + start / len(ranks)) / len(bases)
+                self.run.tell(share, f"({method}, from rank {some[0]})")
+                values = self.run.kept(
+                    f"{self.name}-curve-{method.replace(' ', '-')}-{some[0]:03d}",
+                    partial(self._curve_block, basis, center, some),
+                )
+                for key, into in found[method].items():
+                    into.extend(values[key].tolist())
         return found
+
+    def _curve_block(self, basis: Array, center: Array, ranks: list[int]) -> Mapping[str, Array]:
+        test, lines = self.X[self.split.test], []
+        for rank in ranks:
+            erase = _projector(basis[:, :rank], center)
+            lines.append(_accuracies(self.data, self.split, erase(self.train), erase(test)))
+        return {
+            "gender": np.array([line.gender for line in lines]),
+            "profession": np.array([line.profession for line in lines]),
+        }
 
     def extras(self) -> dict[str, Any]:
         """Erasers that came after the paper."""

@@ -41,6 +41,8 @@ def _lines(results: Results) -> Iterator[tuple[str, str, tuple[str, ...], str | 
             ):
                 theirs = f"{name} + {in_paper} (rank {rank})" if in_paper and shown else None
                 path = ("lines", f"{method} {size}")
+                if path[1] not in results.first(part, "lines"):
+                    continue  # so narrow that there is but one rank
                 yield f"{label} + {title} (rank {rank})", part, path, theirs
     for kind, title in ADVERSARIES.items():
         if results.has(f"adversarial-{kind}"):
@@ -155,20 +157,41 @@ def _own(results: Results) -> list[Table]:
 
 
 def _note(results: Results, key: str) -> str:
-    if key == "correlation" and (count := _professions(results)) < FEW:
-        return f"With {count} professions the correlation means little."
+    if key == "correlation":
+        few = min(_defined(results))
+        return f"Over {few} professions a correlation means little." if few < FEW else ""
     if key == "gap":
         return (
             "By the definition: the root of the mean squared gap. The paper's column does not "
-            "match the definition it cites."
+            f"match the definition it cites.{_without_gap(results)}"
         )
     if key == "gender":
         return "Probes are trained on the erased training rows and tested on the test rows."
-    return ""
+    return (
+        "A new multi-class logistic regression on the encodings, for the fine-tuned ones too, "
+        "trained on the training rows and tested on the test rows."
+    )
 
 
-def _professions(results: Results) -> int:
-    return int(results.data.facts["Professions"])
+def _defined(results: Results) -> list[int]:
+    """Professions with women and men among the test rows, in each run."""
+    lines = results.values("frozen", "lines", "nothing")
+    return [len(set(line["professions"]) - set(line["undefined"])) for line in lines]
+
+
+def _without_gap(results: Results) -> str:
+    """A sentence on professions that lack women or men among the test rows."""
+    counts, total = _defined(results), int(results.data.facts["Professions"])
+    if min(counts) == total:
+        return ""
+    names = sorted(
+        {n for line in results.values("frozen", "lines", "nothing", "undefined") for n in line}
+    )
+    runs = ", ".join(map(str, counts))
+    return (
+        f" Only {runs} (by run) of the {total} professions have women and men among the test rows; "
+        f"the others have no gap: {', '.join(names)}."
+    )
 
 
 def findings(results: Results) -> list[str]:

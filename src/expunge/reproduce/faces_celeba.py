@@ -113,7 +113,8 @@ def _people(folder: Path, names: list[str]) -> NDArray[np.intp] | None:
     path = _look(folder, IDENTITIES)
     if path is None:
         return None
-    known = dict(line.split()[:2] for line in path.read_text().splitlines() if line.strip())
+    lines = (line.split() for line in path.read_text().splitlines())
+    known = {line[0]: line[1] for line in lines if len(line) > 1}
     missing = [name for name in names if name not in known]
     if missing:
         raise InputError(

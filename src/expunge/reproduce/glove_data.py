@@ -22,7 +22,7 @@ __all__ = ["GloveData", "label_words", "load", "projection"]
 
 SIDE = 7500  # words at either end of he - she
 SHARES = (0.49, 0.21)  # of them for training and development: 7,350 and 3,150 of 15,000
-PAPER_WIDTH = 300
+PAPER_WIDTH, PAPER_WORDS = 300, 390_000  # GloVe 6B has 400,000 words
 MAX_RANK = 20
 LEAST_WORDS = 60
 
@@ -97,8 +97,7 @@ def load(path: Path | None, settings: Settings) -> Loaded:
         glove = label_words(found, settings.seed)
         width = found.vectors.shape[1]
         source = f"{path.name} ({found.kind}, {width} dimensions)"
-        same = width == PAPER_WIDTH
-        differs = "" if same else f"vectors of {width} dimensions instead of {PAPER_WIDTH}"
+        differs = _differs(found)
     facts = {
         "Words": len(glove),
         "Training words": len(glove.train),
@@ -108,6 +107,17 @@ def load(path: Path | None, settings: Settings) -> Loaded:
         "Share of female-biased test words": f"{glove.test.y.mean():.1%}",
     }
     return Loaded(GloveData(glove), source, _digest(glove), differs, facts)
+
+
+def _differs(found: WordVectors) -> str:
+    """How vectors differ from GloVe 6B with 300 dimensions; empty if they do not."""
+    width, words = found.vectors.shape[1], len(found.words)
+    reasons = [] if width == PAPER_WIDTH else [f"{width} dimensions instead of {PAPER_WIDTH}"]
+    if found.kind != "GloVe, text":
+        reasons.append(f"a file of {found.kind} instead of GloVe")
+    if words < PAPER_WORDS:
+        reasons.append(f"{words:,} words instead of 400,000")
+    return ", and ".join(reasons)
 
 
 def label_words(found: WordVectors, seed: int = 0) -> GloveGender:

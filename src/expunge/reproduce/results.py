@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -50,28 +51,37 @@ class Results:
         read_arrays: Callable[[str, int], dict[str, NDArray[Any]]] | None = None,
     ) -> None:
         self.settings, self.data = settings, data
-        self._parts = {name: [plain(tree) for tree in trees] for name, trees in parts.items()}
+        trees = {name: [plain(tree) for tree in found] for name, found in parts.items()}
+        self._all = trees
+        self._parts = {
+            name: [tree for tree in found if not _reason(tree)] for name, found in trees.items()
+        }
         self._read_arrays = read_arrays
 
     def has(self, part: str) -> bool:
-        """Whether a part was measured, not skipped."""
-        return bool(self._parts.get(part)) and not self.skipped(part)
+        """Whether a part was measured in some run."""
+        return bool(self._parts.get(part))
 
     def skipped(self, part: str) -> str:
-        """Why a part was skipped; empty if it was not."""
-        trees = self._parts.get(part) or [{}]
-        return str(trees[0].get(SKIPPED, "")) if isinstance(trees[0], dict) else ""
+        """Why a part was skipped in every run; empty if some run has it."""
+        reasons = self.skipped_runs(part)
+        return "" if self.has(part) or not reasons else reasons[min(reasons)]
+
+    def skipped_runs(self, part: str) -> dict[int, str]:
+        """The runs, counted from 1, that skipped a part, and why."""
+        reasons = {n: _reason(tree) for n, tree in enumerate(self._all.get(part, []), start=1)}
+        return {number: reason for number, reason in reasons.items() if reason}
 
     def runs(self, part: str) -> list[Any]:
-        """The trees of a part, one for each run."""
+        """The trees of a part, one for each run that measured it."""
         return list(self._parts[part])
 
     def first(self, part: str, *path: str | int) -> Any:
-        """What stands at a place in the tree of the first run."""
+        """What stands at a place in the tree of the first run that measured the part."""
         return _at(self._parts[part][0], path)
 
     def values(self, part: str, *path: str | int) -> list[Any]:
-        """What stands at a place in the tree of each run."""
+        """What stands at a place in the tree of each run that measured the part."""
         return [_at(tree, path) for tree in self._parts[part]]
 
     def number(self, part: str, *path: str | int) -> Number:
@@ -106,29 +116,37 @@ class Results:
         sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
         return values.mean(axis=0), np.asarray(sd)
 
-    def arrays(self, key: str, run: int = 0) -> dict[str, NDArray[Any]]:
-        """Arrays that a run has kept under this key.
+    def arrays(self, key: str, run: int | None = None) -> dict[str, NDArray[Any]]:
+        """Arrays under this key, by default from the first run that has kept them.
 
         Parameters
         ----------
         key : str
-        run : int
+        run : int, optional
 
         Returns
         -------
         dict from str to array
         """
-        if self._read_arrays is None:
-            raise KeyError(key)
-        return self._read_arrays(key, run)
+        read = self._read_arrays
+        for number in range(self.settings.runs) if run is None else [run]:
+            with suppress(FileNotFoundError):
+                if read is not None:
+                    return read(key, number)
+        raise KeyError(key)
 
     def to_dict(self) -> dict[str, Any]:
         """For each part the trees of its runs and their summary."""
         return {
-            name: {"summary": summarise(trees), "runs": trees}
-            for name, trees in self._parts.items()
+            name: {"summary": summarise(self._parts[name] or trees), "runs": trees}
+            for name, trees in self._all.items()
             if trees
         }
+
+
+def _reason(tree: Any) -> str:
+    """Why a part was skipped; empty if it was measured."""
+    return str(tree.get(SKIPPED, "")) if isinstance(tree, dict) else ""
 
 
 def _at(tree: Any, path: Sequence[str | int]) -> Any:

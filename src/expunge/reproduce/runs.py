@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge._version import __version__
-from expunge.artifact import write_atomically
+from expunge.artifact import atomic_file, write_atomically
 from expunge.errors import InputError
 from expunge.reproduce.experiment import Loaded, Settings
 from expunge.reproduce.numbers import plain
@@ -123,9 +122,11 @@ class Folder:
         """Write arrays of a run, or for None of all runs."""
         file = self._array_file(key, number)
         file.parent.mkdir(parents=True, exist_ok=True)
-        stream = io.BytesIO()
-        np.savez(stream, allow_pickle=False, **arrays)
-        write_atomically(file, stream.getvalue())
+        named: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
+        if any(array.dtype.hasobject for array in named.values()):
+            raise TypeError(f"{key}: arrays of objects cannot be kept")
+        with atomic_file(file) as stream:
+            np.savez(stream, **named)
 
     def run_file(self, name: str, number: int) -> Path:
         """A file of a run."""
@@ -133,7 +134,7 @@ class Folder:
 
     def _array_file(self, key: str, number: int | None) -> Path:
         name = f"{key}.npz"
-        return self.path / name if number is None else self.run_file(name, number)
+        return self.path / "runs" / name if number is None else self.run_file(name, number)
 
 
 class Run:
@@ -182,7 +183,7 @@ class Run:
         make : callable
             Without arguments; gives arrays by name.
         shared : bool
-            Whether they are the same for all runs; the file then stands beside the results.
+            Whether they are the same for all runs; the file then stands beside the runs.
 
         Returns
         -------

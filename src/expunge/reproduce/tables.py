@@ -68,7 +68,9 @@ def cells(table: Table, not_comparable: str) -> list[list[str]]:
     return shown
 
 
-def markdown(title: str, tables: Sequence[Table], not_comparable: str) -> str:
+def markdown(
+    title: str, tables: Sequence[Table], not_comparable: str, left_out: Sequence[str] = ()
+) -> str:
     """All tables as one Markdown text.
 
     Parameters
@@ -77,6 +79,8 @@ def markdown(title: str, tables: Sequence[Table], not_comparable: str) -> str:
     tables : sequence of Table
     not_comparable : str
         How the data differ from the paper's; empty when they do not.
+    left_out : sequence of str
+        What was not measured, and why.
 
     Returns
     -------
@@ -112,6 +116,8 @@ def markdown(title: str, tables: Sequence[Table], not_comparable: str) -> str:
         blocks.append("\n".join(_markdown_row(row) for row in body))
         if table.note:
             blocks.append(table.note)
+    if left_out:
+        blocks += ["## Left out", "\n".join(f"- {reason}" for reason in left_out)]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,7 @@ def read_word_vectors(path: str | os.PathLike[str], *, most: int = 400_000) -> W
         opened: Any = gzip.GzipFile if packed else io.FileIO
         with opened(file, "rb") as raw, io.BufferedReader(raw) as stream:
             return _read(stream, file, most)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             "The file of word vectors cannot be read", f"{file} ({error})", "Name another file"
         ) from error
@@ -104,7 +105,7 @@ def _read(stream: IO[bytes], file: Path, most: int) -> WordVectors:
 
 def _is_text(start: bytes) -> bool:
     """Whether the line after the header holds a word and numbers."""
-    second = start.split(b"\n", 2)[1].split(b" ")[1:]
+    second = start.partition(b"\n")[2].partition(b"\n")[0].split(b" ")[1:]
     try:
         numbers = [float(part) for part in second[:-1]]
     except ValueError:
