@@ -7,6 +7,7 @@ the Hessian itself, kept from one solve to the next and formed again only when i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,9 +144,15 @@ class _Lbfgs:
         return [(s, y, 1.0 / sy) for s, y, sy in curved if sy > 1e-300]
 
     def _guess(self) -> None:
-        """Start over with a fresh guess of the inverse Hessian."""
-        self.base = self.problem.inverse(self.got.curvature)
+        """Start over with a fresh guess of the inverse Hessian, made when a step asks for it."""
+        self.inverse: Callable[[Array], Array] | None = None
         self.age = 0
+
+    def base(self, A: Array) -> Array:
+        """The guess of the inverse Hessian, applied; a start that is optimal never needs it."""
+        if self.inverse is None:
+            self.inverse = self.problem.inverse(self.got.curvature)
+        return self.inverse(A)
 
     def _evaluate(self, z: Array) -> tuple[float, Array, GlmPass]:
         f, g_theta, g_b, got = self.problem.evaluate(z[:-1], z[-1])

@@ -8,6 +8,7 @@ import numpy as np
 
 from expunge.linalg import Array
 from expunge.reproduce import paper
+from expunge.reproduce.bios_tables import FEW
 from expunge.reproduce.experiment import Picture
 from expunge.reproduce.figures import (
     BLACK,
@@ -72,8 +73,8 @@ def _gap_picture(results: Results) -> Picture:
         "bios-gaps",
         "TPR gap of each profession against its share of women",
         "Mark: a profession, mean over runs; above 0 the classifier finds the women of the "
-        "profession more often than the men. Lines: least squares. A flat line at 0 would be a "
-        "classifier that treats both alike, whatever the profession.",
+        "profession more often than the men. Lines, where there are ten professions or more: least "
+        "squares. A flat line at 0 would be a classifier that treats both alike everywhere.",
         _draw_gaps,
         section="Biographies",
     )
@@ -116,13 +117,14 @@ def _draw_gaps(results: Results) -> Any:
             ax.scatter(
                 women, gaps, s=22, marker=style.marker, facecolor=fill, edgecolor=style.color
             )
-            if len(np.unique(women)) > 1:
+            if len(np.unique(women)) >= FEW:
                 ends = np.array([women.min(), women.max()])
                 fit = np.polyval(np.polyfit(women, gaps, 1), ends)
                 ax.plot(ends, fit, color=style.color, linestyle=style.line)
             line_style = {"color": style.color, "linestyle": style.line, "marker": style.marker}
             ax.plot([], [], **line_style, markerfacecolor=fill, label=label)
-        ax.set_xlabel("share of women in the profession")
+        ax.locator_params(axis="x", nbins=6)
+        ax.set_xlabel("women in the profession (%)")
         ax.set_title(_title(results, GAP_STAGES[part]), color=GREY)
     axes[0][0].set_ylabel("TPR of women - TPR of men")
     legend_below(figure, axes[0][0], columns=2)
@@ -130,7 +132,7 @@ def _draw_gaps(results: Results) -> Any:
 
 
 def _by_profession(results: Results, part: str, line: str) -> tuple[Array, Array]:
-    """Shares of women and gaps, means over the runs in which a profession has a gap."""
+    """Shares of women in percent, and gaps: means over the runs in which a profession has a gap."""
     at = ("lines", line)
     shares = np.array(results.values(part, *at, "women"), dtype=np.float64)
     gaps = np.array(results.values(part, *at, "gaps"), dtype=np.float64)
@@ -138,7 +140,7 @@ def _by_profession(results: Results, part: str, line: str) -> tuple[Array, Array
     some = defined.any(axis=0)
     count = defined.sum(axis=0)[some]
     kept = [np.where(defined, values, 0.0).sum(axis=0)[some] / count for values in (shares, gaps)]
-    return kept[0], kept[1]
+    return 100 * kept[0], kept[1]
 
 
 def _title(results: Results, stage: str) -> str:

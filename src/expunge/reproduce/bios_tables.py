@@ -8,7 +8,7 @@ from expunge.reproduce import paper
 from expunge.reproduce.experiment import Line, Table
 from expunge.reproduce.results import Results
 
-__all__ = ["findings", "tables"]
+__all__ = ["FEW", "findings", "tables"]
 
 SECTION = "Biographies"
 COLUMNS = (  # key, title, factor, digits, place in the paper's table
@@ -50,9 +50,10 @@ def _lines(results: Results) -> Iterator[tuple[str, str, tuple[str, ...], str | 
             yield f"adversarial, {title} adversary", f"adversarial-{kind}", (), theirs
     for method in ("LEACE", "SPLINCE", "MeanProjection", "QuadraticLEACE"):
         if results.has("extras"):
-            rank = int(results.number("extras", method, "rank").mean)
+            ranks = sorted({int(rank) for rank in results.values("extras", method, "rank")})
+            said = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
             without = ", label-free" if method == "QuadraticLEACE" else ""
-            yield f"frozen + {method}{without} (rank {rank}, ours)", "extras", (method,), None
+            yield f"frozen + {method}{without} ({said}, ours)", "extras", (method,), None
 
 
 def tables(results: Results) -> list[Table]:

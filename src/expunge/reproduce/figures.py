@@ -57,6 +57,7 @@ LOOK = {
     "pdf.fonttype": 42,
 }
 DPI = 200
+MARKS = 20  # on a curve, about
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ def curve(
         markeredgecolor=style.color if style.hollow else "white",
         markeredgewidth=1.1 if style.hollow else 0.6,
         markersize=6.5 if style.hollow else 5,
+        markevery=max(1, len(x) // MARKS),
         zorder=2.5 if style.hollow else 3,
     )
     if np.any(sd > 0):
