@@ -84,7 +84,7 @@ def _train(run: Run, adversary: Adversary | None, checkpoint: Path) -> Arrays:
         tokenizer=tokenizer,
         adversary=adversary,
         steps=data.steps,
-        evaluate_every=max(min(EVALUATE_EVERY, data.steps // 4), 1),
+        evaluate_every=min(EVALUATE_EVERY, max(data.steps // 4, 10)),
         pooling=data.pooling,
         max_length=data.max_length,
         random_state=run.seed,
