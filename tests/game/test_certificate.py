@@ -8,6 +8,7 @@ import expunge as ex
 from expunge.game.certificate import certify, certify_moments
 from expunge.game.losses import loss_for
 from expunge.inputs import check_concept, check_rows
+from expunge.rows.dense import DenseRows
 from planted import plant
 
 
@@ -97,3 +98,21 @@ def test_weights_count():
     again = ex.RLACE().fit(data.X[repeated], data.y[repeated])
     assert eraser.certificate_.bound == pytest.approx(again.certificate_.bound)
     np.testing.assert_allclose(eraser.erasure_.matrix(), again.erasure_.matrix(), atol=1e-12)
+
+
+def test_no_tolerance_at_all_does_not_mean_endless_passes():
+    class Counted(DenseRows):
+        passes = 0
+
+        def glm_pass(self, *args, **options):
+            Counted.passes += 1
+            return super().glm_pass(*args, **options)
+
+    data = plant("binary")
+    concept = check_concept(data.y, len(data.X))
+    loss = loss_for("cross_entropy", concept.kind, concept.width)
+    found = certify(Counted(data.X), concept, identity(8), loss, tol=0.0)
+    exact = certificate(data.X, data.y, identity(8), tol=1e-9)
+    assert not found.erased
+    assert found.value == pytest.approx(exact.value, rel=1e-7)
+    assert Counted.passes < 100

@@ -29,6 +29,8 @@ from expunge.rows.base import Rows
 
 __all__ = ["Certificate", "certify", "certify_moments"]
 
+PRECISION = (1e-10, 1e-3)  # tolerances for which the predictor is solved the more exactly
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -160,10 +162,9 @@ def certify(
         )
 
     value, primal, start = quick.value, quick.primal, None
+    precision = float(np.clip(tol, *PRECISION)) / 10
     for smooth in loss.surrogates:
-        found = fit_predictor(
-            problem(smooth), tol=min(tol, 1e-3) / 10, max_passes=max_passes, start=start
-        )
+        found = fit_predictor(problem(smooth), tol=precision, max_passes=max_passes, start=start)
         start = found.coef, found.intercept
         value, primal = max(value, found.lower_bound), min(primal, found.value)
     if smooth is not loss:

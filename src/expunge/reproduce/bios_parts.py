@@ -28,7 +28,7 @@ __all__ = ["MANY", "PARTS"]
 MANY = {"frozen": 50, "finetuned": 100}  # the larger of the two ranks of the paper's table
 RIDGE = {"gender": 1e-4, "profession": 1e-3}  # of the classifiers, relative
 FRESH_RIDGES, FRESH_FOLDS = (1e-4, 1e-2, 1.0), 4
-QUICK_STEPS = 1000  # of descent-ascent
+QUICK_STEPS = 2000  # of descent-ascent
 CURVE_POINTS = 12  # ranks measured of the curve when quick
 CURVE_BLOCK = 10  # ranks that a crash can lose
 
