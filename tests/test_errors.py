@@ -18,6 +18,12 @@ def test_an_input_error_has_three_parts_and_survives_pickling(kind):
     assert str(error) == "X is empty. Received shape (0, 3). Pass rows."
 
 
+def test_a_missing_package_names_its_extra_and_survives_pickling():
+    error = pickle.loads(pickle.dumps(errors.MissingPackage("torch", "transformers")))
+    assert type(error) is errors.MissingPackage
+    assert str(error) == "torch is not installed; get it with: pip install 'expunge[transformers]'"
+
+
 @pytest.mark.parametrize(
     ("name", "bases"),
     [

@@ -69,7 +69,12 @@ class MissingPackage(ExpungeError, ImportError):
     """
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; get it with: pip install 'expunge[{extra}]'")
+        super().__init__(package, extra)
+        self.package = package
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.package} is not installed; get it with: pip install 'expunge[{self.extra}]'"
 
 
 class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn is untyped

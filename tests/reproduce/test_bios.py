@@ -237,15 +237,17 @@ def test_quick_takes_some_of_the_rows_of_every_profession(tmp_path):
     [
         ({"encoder": "distilbert-base-uncased"}, "instead of BERT"),
         ({"encoder": "google-bert/bert-base-uncased", "pooling": "mean"}, r"instead of \[CLS\]"),
-        ({"encoder": "bert-base-uncased", "steps": "70000"}, "^60 biographies instead of 393,423$"),
+        (
+            {"encoder": "bert-base-uncased", "steps": "70000"},
+            r"^\d+ biographies instead of 393,423$",
+        ),
         ({"encoder": "bert-base-uncased", "steps": "9"}, "9 batches .* instead of 70,000"),
     ],
 )
 def test_what_differs_from_the_paper_is_said(tmp_path, options, reason):
     file = write(tmp_path / "a.jsonl", records())
     found = load(file, Settings(1, options={**options, "professions": "nurse,dancer,painter"}))
-    said = found.not_comparable.replace(f"{len(found.content.gender)} biog", "60 biog")
-    assert re.search(reason, said)
+    assert re.search(reason, found.not_comparable)
 
 
 def test_the_experiment_on_given_vectors(tmp_path):

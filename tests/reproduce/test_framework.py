@@ -5,7 +5,6 @@ import math
 import os
 import signal
 import statistics
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -20,8 +19,6 @@ from expunge.parallel import n_threads
 from expunge.reproduce import registry
 from expunge.reproduce.experiment import Line, Loaded, Part, Settings, Table
 from expunge.reproduce.numbers import Number, plain, summarise
-from expunge.reproduce.page import left_out
-from expunge.reproduce.registry import find_experiment
 from expunge.reproduce.reproduction import reproduce
 from expunge.reproduce.results import Results
 from expunge.reproduce.runs import Folder
@@ -88,8 +85,10 @@ def test_a_part_skipped_in_some_runs_is_measured_in_the_others():
     assert (results.has("b"), results.skipped("b")) == (False, "no")
     assert results.to_dict()["a"]["summary"]["x"]["runs"] == 2
     parts = [Part("a", "first", dict), Part("b", "second", dict)]
-    said = left_out(replace(find_experiment("toy"), parts=parts), results)
-    assert said == ["first (in runs 1; the figures are of the others): few", "second: no"]
+    assert results.left_out(parts) == [
+        "first (in runs 1; the figures are of the others): few",
+        "second: no",
+    ]
 
 
 def test_only_what_json_has_is_kept():

@@ -55,7 +55,8 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Of bios: encoder, pooling, steps, professions, max_length; of faces: images.",
+        help="Of bios: encoder, pooling, steps, professions, max_length; of faces: images. May be "
+        "repeated.",
     ),
 ]
 Resume = Annotated[

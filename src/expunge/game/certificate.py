@@ -29,7 +29,7 @@ from expunge.rows.base import Rows
 
 __all__ = ["Certificate", "certify", "certify_moments"]
 
-PRECISION = (1e-10, 1e-3)  # tolerances for which the predictor is solved the more exactly
+PRECISION = (1e-10, 1e-3)  # within these the predictor follows `tol`, which may be 0
 
 
 @dataclass(frozen=True)

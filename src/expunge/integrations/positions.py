@@ -121,10 +121,8 @@ def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any)
     if tokens == "all" or calls.one_per_text(name, hidden):
         return change(hidden)
     chosen = calls.chosen(name, hidden, tokens)
-    if tokens == "masked":  # most are chosen, so put the others back
-        out = change(hidden)
-        out[~chosen] = hidden[~chosen]
-        return out
+    if tokens == "masked":
+        return torch.where(chosen[..., None], change(hidden), hidden)
     if tokens == "mean":
         mean = _mean(hidden, chosen)
         shift = (change(mean) - mean).to(hidden.dtype)

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["PROFESSIONS", "synthetic_biographies"]
+__all__ = ["CALLED", "PROFESSIONS", "synthetic_biographies"]
+
+CALLED = "SYNTHETIC biographies made from templates, not data about people"
 
 
 class Profession(NamedTuple):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_number
-from expunge.reproduce.bios_corpus import synthetic_biographies
+from expunge.reproduce.bios_corpus import CALLED, synthetic_biographies
 from expunge.reproduce.bios_files import Table, read_biographies
 from expunge.reproduce.experiment import Loaded, Settings
 
@@ -107,7 +107,7 @@ def load(path: Path | None, settings: Settings) -> Loaded:
         rows = QUICK_ROWS if settings.quick else SYNTHETIC
         columns = zip(("text", "profession", "gender"), synthetic_biographies(rows, 0), strict=True)
         table: Table = {name: np.array(values) for name, values in columns}
-        source = f"{rows:,} SYNTHETIC biographies made from templates, not data about people"
+        source = f"{rows:,} {CALLED}"
     else:
         table = read_biographies(path, pooling)
         source = path.name
@@ -240,7 +240,9 @@ def _check_split(table: Table) -> None:
     for name in ("train", "dev", "test"):
         if len(found := np.unique(table["gender"][table["split"] == name])) < 2:
             raise InputError(
-                f"The {name} rows need both genders", f"{', '.join(found) or 'none'}", "Mend it"
+                f"The {name} rows need both genders",
+                f"{', '.join(found) or 'no rows'}",
+                "Split the biographies anew, or pass them as one file",
             )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from expunge.linalg import Array
 from expunge.reproduce import paper
+from expunge.reproduce.bios_corpus import CALLED
 from expunge.reproduce.bios_tables import FEW
 from expunge.reproduce.experiment import Picture
 from expunge.reproduce.figures import (
@@ -145,4 +146,4 @@ def _by_profession(results: Results, part: str, line: str) -> tuple[Array, Array
 
 def _title(results: Results, stage: str) -> str:
     """The stage, and a warning where the texts are made up."""
-    return f"{stage}, synthetic texts" if "SYNTHETIC" in results.data.source else stage
+    return f"{stage}, synthetic texts" if CALLED in results.data.source else stage

@@ -82,13 +82,15 @@ def _read_file(path: Path, pooling: str) -> Table:
         columns: Mapping[str, Any] = _arrays(path) if ending == ".npz" else _columns(path, ending)
     except UNREADABLE as error:
         raise InputError(
-            "The biographies cannot be read", f"{path.name} ({error})", "Check the file"
+            "The biographies cannot be read", f"{path.name} ({error})", "Save or download it anew"
         ) from error
     table = _vectors(path, columns, pooling) if ending == ".npz" else _texts(path, columns)
     if len(lengths := {len(column) for column in table.values()}) > 1 or lengths == {0}:
         sizes = ", ".join(f"{len(column)} of {name}" for name, column in table.items())
         raise InputError(
-            "The columns must be of one length, and not empty", f"{path.name}: {sizes}", "Mend it"
+            "The columns must be of one length, and not empty",
+            f"{path.name}: {sizes}",
+            "Save one profession and one gender for each biography",
         )
     return table
 

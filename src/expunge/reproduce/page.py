@@ -13,7 +13,7 @@ from expunge.reproduce.experiment import Experiment, Picture, Table
 from expunge.reproduce.results import Results
 from expunge.reproduce.tables import cells, heads
 
-__all__ = ["left_out", "report_page"]
+__all__ = ["report_page"]
 
 
 def report_page(
@@ -48,7 +48,7 @@ def report_page(
             if table.section == name:
                 content += _table(table, results.data.not_comparable)
         sections.append(Section(name, content))
-    if skipped := left_out(experiment, results):
+    if skipped := results.left_out(experiment.parts):
         sections.append(Section("Left out", [Items(skipped)]))
     subtitle = f"{results.data.source}; {_runs(results)}"
     return render_page(experiment.title, sections, subtitle=subtitle, data=numbers)
@@ -77,27 +77,6 @@ def _overview(experiment: Experiment, results: Results, numbers: Mapping[str, An
 
 def _fact(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def left_out(experiment: Experiment, results: Results) -> list[str]:
-    """Parts that were skipped, in which runs and why.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    results : Results
-
-    Returns
-    -------
-    list of str
-    """
-    said = []
-    for part in experiment.parts:
-        if reasons := results.skipped_runs(part.name):
-            numbers = ", ".join(map(str, reasons)) if results.has(part.name) else ""
-            where = f" (in runs {numbers}; the figures are of the others)" if numbers else ""
-            said.append(f"{part.title}{where}: {next(iter(reasons.values()))}")
-    return said
 
 
 def _table(table: Table, not_comparable: str) -> list[Block]:

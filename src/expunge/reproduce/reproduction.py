@@ -203,12 +203,12 @@ def _load(experiment: Experiment, source: Path | None, settings: Settings) -> Lo
 
 def _write(done: Reproduction) -> None:
     """All files but those of the runs."""
-    from expunge.reproduce.page import left_out, report_page
+    from expunge.reproduce.page import report_page
 
     numbers, not_comparable = done.to_dict(), done.results.data.not_comparable
     text = json.dumps(numbers, indent=1, allow_nan=False, ensure_ascii=False)
     write_atomically(done.out / "results.json", f"{text}\n".encode())
-    skipped = left_out(done.experiment, done.results)
+    skipped = done.results.left_out(done.experiment.parts)
     tables = markdown(done.experiment.title, done.tables, not_comparable, skipped)
     write_atomically(done.out / "tables.md", tables.encode())
     folder = done.out / "figures"

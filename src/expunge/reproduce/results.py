@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.linalg import Array
-from expunge.reproduce.experiment import Loaded, Settings
+from expunge.reproduce.experiment import Loaded, Part, Settings
 from expunge.reproduce.numbers import Number, plain, summarise
 
 __all__ = ["Results"]
@@ -71,6 +71,25 @@ class Results:
         """The runs, counted from 1, that skipped a part, and why."""
         reasons = {n: _reason(tree) for n, tree in enumerate(self._all.get(part, []), start=1)}
         return {number: reason for number, reason in reasons.items() if reason}
+
+    def left_out(self, parts: Sequence[Part]) -> list[str]:
+        """Parts that were skipped, in which runs and why, for people.
+
+        Parameters
+        ----------
+        parts : sequence of Part
+
+        Returns
+        -------
+        list of str
+        """
+        said = []
+        for part in parts:
+            if reasons := self.skipped_runs(part.name):
+                numbers = ", ".join(map(str, reasons)) if self.has(part.name) else ""
+                where = f" (in runs {numbers}; the figures are of the others)" if numbers else ""
+                said.append(f"{part.title}{where}: {next(iter(reasons.values()))}")
+        return said
 
     def runs(self, part: str) -> list[Any]:
         """The trees of a part, one for each run that measured it."""
