@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -70,6 +71,12 @@ class Concept:
     def take(self, rows: slice | NDArray[Any]) -> Concept:
         """The concept of some of the rows, over the same labels."""
         return Concept(self.kind, self.values[rows], self.labels)
+
+    def only(self, columns: Sequence[int]) -> Concept:
+        """Some of the columns as a concept of their own; of classes, each against the rest."""
+        kind: Kind = "labels" if self.kind == "classes" else self.kind
+        Z = self.columns()[:, list(columns)]
+        return Concept(kind, Z, tuple(self.labels[j] for j in columns))
 
     def with_weight(self, weights: Array | None) -> Concept:
         """The concept without classes of no weight; their rows count nothing and join another."""

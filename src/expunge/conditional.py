@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge import artifact
-from expunge.concept import Kind, Label
+from expunge.concept import Concept, Kind, Label
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.matrices import is_tensor
@@ -132,7 +132,20 @@ class ConditionalErasure:
             from expunge.rows.apply_tensor import apply_conditional_to_tensor
 
             return cast(NDArray[Any], apply_conditional_to_tensor(self, X, known))
-        values = np.asarray(rows.X)
+        return self.transform_known(np.asarray(rows.X), known)
+
+    def transform_known(self, values: NDArray[Any], known: Concept) -> NDArray[Any]:
+        """Erased rows of a checked array, with a concept over the labels of this erasure.
+
+        Parameters
+        ----------
+        values : array of shape (n, d)
+        known : Concept
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         out = np.empty(values.shape, values.dtype if values.dtype.kind == "f" else np.float64)
 
         identity = np.eye(self.n_features if self.maps is not None else 0)
@@ -148,7 +161,7 @@ class ConditionalErasure:
                         moved[own] += rest @ (identity - self.maps[code]).T
                 out[lo:hi] = x - self.strength * moved
 
-        map_spans(apply, rows.n_samples, self.n_features)
+        map_spans(apply, len(values), self.n_features)
         return out
 
     def cross_covariance_left(self, xz: Array, zz: Array) -> Array:

@@ -16,6 +16,7 @@ __all__ = [
     "Array",
     "column_space",
     "complete_basis",
+    "concept_span",
     "fix_signs",
     "inverse_root",
     "least_variance_directions",
@@ -77,6 +78,41 @@ def range_basis(A: Array, *, scale: float = 0.0, rcond: float = RCOND) -> Array:
     """Orthonormal basis (d x rank) of the column space of `A` (d x m), strongest first."""
     U, _, kept = column_space(A, scale=scale, rcond=rcond)
     return U[:, kept]
+
+
+def concept_span(A: Array, x_units: Array, z_units: Array) -> Array:
+    """Orthonormal basis (d x rank) of the column space of cross moments A (d x m), strongest first.
+
+    The rank is that of the correlations ``A / (x_units z_unitsᵀ)``, so it depends neither on the
+    units of the columns of x nor on those of z: a column in nanoseconds hides no other.
+
+    Parameters
+    ----------
+    A : array of shape (d, m)
+    x_units, z_units : arrays of shape (d,) and (m,)
+        Spreads of the columns of x and z.
+
+    Returns
+    -------
+    array of shape (d, rank)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.linalg import concept_span
+    >>> concept_span(np.array([[1e18, 0.0], [0.0, 1.0]]), np.ones(2), np.array([1e18, 1.0])).shape
+    (2, 2)
+    """
+    U, _, kept = column_space(A / x_units[:, None] / z_units, scale=float(np.sqrt(A.size)))
+    rank = int(kept.sum())
+    if rank == 0:
+        return np.zeros((len(A), 0))
+    direct, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+    if s[rank - 1] > RCOND * s[0] and not np.any(s[rank:] > RCOND * s[0]):
+        return fix_signs(direct[:, :rank])
+    graded, _ = scipy.linalg.qr(U[:, kept] * x_units[:, None], mode="economic", check_finite=False)
+    turn, _, _ = scipy.linalg.svd(graded.T @ (A / z_units), full_matrices=False, check_finite=False)
+    return fix_signs(graded @ turn)
 
 
 def least_variance_directions(basis: Array, covariance: Array, count: int) -> Array:

@@ -1,7 +1,7 @@
 """One-pass, mergeable first and second moments of rows and a concept.
 
 Notation: rows x (n x d), concept columns z (n x m), weights w, W = Σw. Kept are the means and the
-*centred* sums  Sxz = Σ w (x - x̄)(z - z̄)ᵀ,  Szz,  tr Sxx  and, if asked for, Sxx itself. Two such
+*centred* sums  Sxz = Σ w (x - x̄)(z - z̄)ᵀ,  Szz,  diag Sxx  and, if asked for, Sxx itself. Two such
 sets merge exactly (Chan, Golub, LeVeque 1983):
 
     S = S₁ + S₂ + (W₁W₂/W) Δx Δzᵀ,   Δ = mean₂ - mean₁.
@@ -12,7 +12,7 @@ float64 too; Sxx is formed by BLAS in the precision of the input, block by block
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -27,11 +27,12 @@ from expunge.errors import InputError
 from expunge.linalg import Array
 from expunge.parallel import BLOCK, blocks, map_spans, one_blas_thread, spans
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "check_range"]
 
 MANY_CLASSES = 32  # above this, class sums go through a sparse product
 FEW_PRODUCTS = 1 << 29  # below which threads cost more than they give
 SINGLE = (np.float16, np.float32)  # input types whose products are formed in float32
+LARGEST = 1e100  # numbers up to this size, and no less than its inverse, can be worked with
 SAFE_SINGLE = (1e-15, 1e15)  # spread within which float32 squares neither vanish nor overflow
 
 
@@ -52,8 +53,8 @@ class Moments:
     xz : array of shape (d, m)
         Centred cross sums.
     zz : array of shape (m, m)
-    trace_xx : float
-        Trace of the centred Sxx, known even when Sxx is not.
+    squares : array of shape (d,)
+        Diagonal of the centred Sxx in float64, known even when Sxx is not.
     xx : array of shape (d, d) or None
     labels : tuple
         Classes (sorted) or column names; classes may grow from chunk to chunk.
@@ -77,7 +78,7 @@ class Moments:
     mean_z: Array
     xz: Array
     zz: Array
-    trace_xx: float
+    squares: Array
     xx: Array | None
     labels: tuple[Label, ...]
     kind: Kind
@@ -109,7 +110,7 @@ class Moments:
         Raises
         ------
         InputError
-            When there are no rows.
+            When there are no rows, or numbers whose squares float64 does not hold.
         """
         if X.shape[0] == 0:
             raise InputError(
@@ -124,12 +125,15 @@ class Moments:
             X.shape[0],
             X.shape[1],
         )
+        total = reduce(Moments.merge, parts)
+        check_range(total, X, w)
         if second:
             few = X.shape[0] * X.shape[1] ** 2 <= FEW_PRODUCTS
             with one_blas_thread() if few else nullcontext():
                 for part, (lo, hi) in zip(parts, spans(X.shape[0]), strict=True):
                     part.xx = _centred_products(X[lo:hi], _part(w, lo, hi), part)
-        return reduce(Moments.merge, parts)
+            return reduce(Moments.merge, parts)
+        return total
 
     def update(
         self,
@@ -170,7 +174,7 @@ class Moments:
             mean_z=a.mean_z + share * dz,
             xz=a.xz + b.xz + c * np.outer(dx, dz),
             zz=a.zz + b.zz + c * np.outer(dz, dz),
-            trace_xx=a.trace_xx + b.trace_xx + c * float(dx @ dx),
+            squares=a.squares + b.squares + c * dx**2,
             xx=xx,
             eps=max(a.eps, b.eps),
         )
@@ -191,9 +195,47 @@ class Moments:
         return int(self.mean_x.size)
 
     @property
+    def trace_xx(self) -> float:
+        """Trace of the centred Sxx."""
+        return float(self.squares.sum())
+
+    @property
     def mean_variance(self) -> float:
-        """Average variance of a column, tr Σxx / d: the unit in which ridges are stated."""
+        """Average variance of a column, tr Σxx / d."""
         return self.trace_xx / (self.weight * self.n_features)
+
+    @property
+    def spreads(self) -> Array:
+        """Standard deviation of each column of x (d,); 1 for a column that does not vary."""
+        return _or_one(np.sqrt(self.squares / self.weight))
+
+    @property
+    def concept_spreads(self) -> Array:
+        """Standard deviation of each column of z (m,); 1 for a column that does not vary."""
+        return _or_one(np.sqrt(np.maximum(np.diag(self.zz), 0.0) / self.weight))
+
+    def only(self, columns: Sequence[int]) -> Moments:
+        """Moments with some columns of the concept; see `Concept.only`."""
+        at = list(columns)
+        return replace(
+            self,
+            mean_z=self.mean_z[at],
+            xz=self.xz[:, at],
+            zz=self.zz[np.ix_(at, at)],
+            labels=tuple(self.labels[j] for j in at),
+            kind="labels" if self.kind == "classes" else self.kind,
+        )
+
+    def in_units(self, units: Array) -> Moments:
+        """Moments of ``x / units``, with one unit (d,) for each column."""
+        xx = None if self.xx is None else self.xx / np.outer(units, units)
+        return replace(
+            self,
+            mean_x=self.mean_x / units,
+            xz=self.xz / units[:, None],
+            squares=self.squares / units**2,
+            xx=xx,
+        )
 
     @property
     def cov_xx(self) -> Array:
@@ -233,6 +275,47 @@ def _union(a: Moments, b: Moments) -> tuple[Label, ...]:
         ) from error
 
 
+def _or_one(units: Array) -> Array:
+    return np.where(units > 0, units, 1.0)
+
+
+def check_range(moments: Moments, X: NDArray[Any], weights: Array | None) -> None:
+    """Refuse numbers so large or so small that their squares are lost in float64.
+
+    Parameters
+    ----------
+    moments : Moments
+    X : array of shape (n, d)
+        The rows they are of; looked into where a column seems not to vary.
+    weights : array of shape (n,), optional
+    """
+    spread = np.sqrt(moments.squares / (moments.weight or 1.0))
+    with np.errstate(invalid="ignore"):
+        fits = (spread <= LARGEST) & (np.abs(moments.mean_x) <= LARGEST)
+    for j in np.flatnonzero(spread < 1 / LARGEST):
+        column = np.asarray(X[:, j : j + 1])  # looked into, since it seems not to vary
+        column = column if weights is None else column[weights > 0]
+        fits[j] &= bool((column == column[:1]).all())
+    if not fits.all():
+        j = int(np.argmin(fits))
+        raise InputError(
+            f"X has columns out of range: numbers beyond {LARGEST:g}, or that vary by less than "
+            f"{1 / LARGEST:g}, have squares that float64 does not hold",
+            f"{int((~fits).sum())} of {fits.size} columns, the first is column {j} with mean "
+            f"{moments.mean_x[j]:.3g} and spread {spread[j]:.3g}",
+            "Divide such columns by a constant, or drop the outlier, and fit again",
+        )
+    size = np.sqrt(np.maximum(np.diag(moments.zz), 0.0) / (moments.weight or 1.0))
+    with np.errstate(invalid="ignore"):
+        fits = (size <= LARGEST) & (np.abs(moments.mean_z) <= LARGEST)
+    if not fits.all() or not np.isfinite(moments.xz).all():
+        raise InputError(
+            "The concept has numbers or weights whose squares float64 does not hold",
+            f"spreads up to {np.nanmax(size, initial=0.0):.3g}",
+            "Divide them by a constant and fit again",
+        )
+
+
 def _part(weights: Array | None, start: int, stop: int) -> Array | None:
     return None if weights is None else weights[start:stop]
 
@@ -247,9 +330,11 @@ def _shift_for(X: NDArray[Any]) -> Array | None:
     mean, sd = head.mean(axis=0), head.std(axis=0)
     if not np.any(np.abs(mean) > 2 * sd):
         return None
+    mean = np.where((head == head[0]).all(axis=0), head[0], mean)  # a constant is its own mean
     return np.asarray(mean.astype(X.dtype), dtype=np.float64) if X.dtype.kind == "f" else mean
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused with a message later
 def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> Moments:
     """Everything but Sxx for a few thousand rows, wholly in float64."""
     n, d = X.shape
@@ -257,11 +342,11 @@ def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> M
     w = np.ones(n) if weights is None else weights
     sums_of, sz, zz, origin = _concept_sums(concept, w)
     buffer = np.empty((min(BLOCK, n), d))
-    table, trace = np.zeros((len(sz) + (concept.kind != "classes"), d)), 0.0
+    table, squares = np.zeros((len(sz) + (concept.kind != "classes"), d)), np.zeros(d)
     for lo, hi in blocks(0, n):
         C = _as_float64(X[lo:hi], buffer[: hi - lo], shift)
         table += sums_of(lo, hi, C)
-        trace += float(np.vdot(C, C) if weights is None else _row_squares(C) @ w[lo:hi])
+        squares += np.einsum("ij,ij->j", C, C if weights is None else C * w[lo:hi, None])
     one_hot = concept.kind == "classes"  # then the rows of the table add up to Σ w xᵀ
     sx = table.sum(axis=0) if one_hot else table[-1]
     xz = table.T if one_hot else table[:-1].T
@@ -274,7 +359,7 @@ def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> M
         mean_z=origin + sz / safe,
         xz=xz - np.outer(sx, sz / safe),
         zz=zz - np.outer(sz, sz / safe),
-        trace_xx=max(trace - float(sx @ sx) / safe, 0.0),
+        squares=np.maximum(squares - sx**2 / safe, 0.0),
         xx=None,
         labels=concept.labels,
         kind=concept.kind,
@@ -315,10 +400,6 @@ def _as_float64(X: NDArray[Any], buffer: Array, shift: Array | None) -> Array:
         return np.asarray(X)
     np.copyto(buffer, X)
     return buffer
-
-
-def _row_squares(C: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", C, C))
 
 
 def _centred_products(X: NDArray[Any], weights: Array | None, part: Moments) -> Array:

@@ -93,7 +93,7 @@ def test_moments(way, kind, weighted):
     weights = weights if weighted else None
     found, expected = rows.moments(concept, weights), array.moments(concept, weights)
     close = 1e-12 if way[1] == torch.float64 else 1e-6  # NumPy forms Sxx in single precision
-    for name in ("mean_x", "mean_z", "xz", "zz", "trace_xx", "weight", "xx"):
+    for name in ("mean_x", "mean_z", "xz", "zz", "squares", "weight", "xx"):
         value, size = getattr(expected, name), np.abs(getattr(expected, name)).max()
         tolerance = (close if name == "xx" else 1e-12) * size
         np.testing.assert_allclose(getattr(found, name), value, rtol=0, atol=tolerance)

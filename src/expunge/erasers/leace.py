@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.game.closed_form import Rank
 from expunge.game.oblique import least_change, least_change_keeping
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
-from expunge.linalg import Array, column_space
+from expunge.linalg import Array, concept_span, fix_signs
 from expunge.moments import Moments
 from expunge.shrinkage import check_shrinkage, shrink
 
@@ -53,6 +54,7 @@ class LEACE(BaseEraser):
     Examples
     --------
     >>> import numpy as np
+import scipy.linalg
     >>> import expunge as ex
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 3, 300)
@@ -126,6 +128,7 @@ class SPLINCE(BaseEraser):
     Examples
     --------
     >>> import numpy as np
+import scipy.linalg
     >>> import expunge as ex
     >>> rng = np.random.default_rng(0)
     >>> z, task = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
@@ -194,18 +197,20 @@ class _LeadingDirections(BaseEraser):
     def _needs_second(self) -> bool:
         return False
 
-    def _columns(self, moments: Moments) -> tuple[Array, float]:
-        """The matrix (d x m) and the largest singular value it could have."""
+    def _columns(self, moments: Moments) -> Array:
+        """The matrix (d x m) whose leading directions go; its columns span those of Σxz."""
         raise NotImplementedError
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
-        matrix, scale = self._columns(seen.moments)
-        U, s, kept = column_space(matrix, scale=scale)
-        own = int(kept.sum())
-        rank = own if self.rank == "auto" else min(self.rank, own)
-        left = U[:, :rank]
-        value = float(s[rank]) if rank < own else 0.0
-        return Solution(left, left.T, seen.moments.mean_x, "closed_form", value, (Step(1, value),))
+        moments = seen.moments
+        A = self._columns(moments)
+        own = concept_span(moments.cov_xz, moments.spreads, moments.concept_spreads)
+        rank = own.shape[1] if self.rank == "auto" else min(self.rank, own.shape[1])
+        left, value = own, 0.0
+        if rank < own.shape[1]:
+            U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+            left, value = fix_signs(U[:, :rank]), float(s[rank])
+        return Solution(left, left.T, moments.mean_x, "closed_form", value, (Step(1, value),))
 
 
 @register
@@ -231,6 +236,7 @@ class SAL(_LeadingDirections):
     Examples
     --------
     >>> import numpy as np
+import scipy.linalg
     >>> import expunge as ex
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=(200, 2))
@@ -239,9 +245,8 @@ class SAL(_LeadingDirections):
     2
     """
 
-    def _columns(self, moments: Moments) -> tuple[Array, float]:
-        scale = np.sqrt(moments.trace_xx * np.trace(moments.zz)) / moments.weight
-        return moments.cov_xz, float(scale)
+    def _columns(self, moments: Moments) -> Array:
+        return moments.cov_xz
 
 
 @register
@@ -264,6 +269,7 @@ class MeanProjection(_LeadingDirections):
     Examples
     --------
     >>> import numpy as np
+import scipy.linalg
     >>> import expunge as ex
     >>> X, y = np.array([[0.0, 1.0], [0.0, 3.0], [2.0, 1.0], [2.0, 3.0]]), ["a", "a", "b", "b"]
     >>> ex.MeanProjection().fit(X, y).transform(X)
@@ -275,10 +281,9 @@ class MeanProjection(_LeadingDirections):
 
     kinds = frozenset({"classes", "labels"})
 
-    def _columns(self, moments: Moments) -> tuple[Array, float]:
+    def _columns(self, moments: Moments) -> Array:
         share = moments.mean_z  # cov_xz of a class is its share times its mean, measured from x̄
         if moments.kind == "labels":
             share = share * (1 - share)
         weight = np.divide(1.0, share, out=np.zeros_like(share), where=share > 0)
-        scale = np.sqrt(moments.trace_xx / moments.weight * weight.max(initial=0.0))
-        return moments.cov_xz * weight, float(scale)
+        return moments.cov_xz * weight

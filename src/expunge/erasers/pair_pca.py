@@ -177,7 +177,7 @@ def _within_sets(data: Data) -> Moments:
             mean_z=np.zeros(0),
             xz=np.zeros((d, 0)),
             zz=np.zeros((0, 0)),
-            trace_xx=float(np.trace(xx)),
+            squares=np.diag(xx).copy(),
             xx=xx,
             labels=(),
             kind="continuous",

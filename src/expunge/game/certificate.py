@@ -1,28 +1,35 @@
 """The certificate: a lower bound on what is left for every linear predictor, proven from the rows.
 
-With a ridge ρ the inner problem is ρ-strongly convex in Θ, so at any point with b optimal
+With a ridge the predictor's problem on erased rows is min over Θ, b of
 
-    V(Q) >= f(Θ, b) - ‖∇Θ f(Θ, b)‖² / (2ρ).
+    f(Θ, b) = mean ℓ(y, Θᵀx' + b) + ½ Σ ρⱼ ‖θⱼ‖²,     ρⱼ = α times the variance of column j of x',
 
-At Θ = 0 this is V0 - ‖M XᵀR0‖²/(2ρ), one pass and no iteration; it is what a closed form
+so every column is read in its own unit and none hides another. Residuals R that add up to zero are
+a point of the dual problem, and give a lower bound on f for *every* Θ and b (`dual_bound`).
+Those of the null model need no iteration: V0 - ½ Σ ‖(M XᵀR0)ⱼ‖²/ρⱼ, which is what a closed form
 satisfies to rounding. Otherwise a predictor is trained on the erased rows and the bound is taken
-where it stopped: a half-trained predictor has a large gradient and hence a low bound, it cannot
-flatter. What is proven: every Θ, b has mean loss >= value - ρ/2 ‖Θ‖², with ρ = α times the mean
-variance of a column.
+where it stopped: a half-trained predictor gives a low bound, it cannot flatter.
+
+A concept of several labels or numbers is judged column by column, each against its own null model:
+a number in large units must not hide a label.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from expunge.concept import Concept
+from expunge.concept import Concept, Label
 from expunge.erasure import Erasure
+from expunge.errors import NotConverged
+from expunge.game.kept import Kept, kept_in_moments, kept_in_rows
 from expunge.game.losses import Loss
 from expunge.game.null_model import null_model
-from expunge.game.predictor import Problem, fit_predictor
+from expunge.game.predictor import Problem, dual_bound, fit_predictor
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
@@ -30,6 +37,7 @@ from expunge.rows.base import Rows
 __all__ = ["Certificate", "certify", "certify_moments"]
 
 PRECISION = (1e-10, 1e-3)  # within these the predictor follows `tol`, which may be 0
+ROUNDING = 1e-9  # by how much, relative to V0, a lower bound may pass the upper one
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Certificate:
     value : float
         Lower bound on the loss (ridge term included) of every linear predictor on erased rows.
     primal : float
-        Loss (ridge term included) that a trained predictor reached: V(Q) lies between the two.
+        Loss (ridge term included) that a trained predictor reached: the best lies between the two.
     bound : float
         V0, the loss of a predictor that ignores x; no erasure can force more.
     gap : float
@@ -49,13 +57,22 @@ class Certificate:
     bits_left : float or None
         The gap in bits per row, for cross-entropy.
     erased : bool
-        Whether ``gap <= tol * bound``.
+        Whether ``gap <= tol * bound``; of several labels or numbers, for each of them.
     optimal : bool or None
         Whether no erasure of the same rank does better; None where that is not known.
     loss : str
     alpha, ridge : float
-        The ridge, relative to the mean variance of a column and absolute.
+        The ridge: relative to the variance of each column of the erased rows, and the average of
+        the absolute ones.
     tol : float
+    worst : label or None
+        Of several labels or numbers, the one of the largest gap relative to its own bound.
+    variance_kept : float or None
+        Share of the variance of the rows that is left after the erasure.
+    columns_kept : int or None
+        Columns that keep at least a hundredth of their variance.
+    ridges : array of shape (d,)
+        The absolute ridge of each column; not in `to_dict`.
     """
 
     value: float
@@ -69,23 +86,67 @@ class Certificate:
     alpha: float
     ridge: float
     tol: float
+    worst: Label | None = None
+    variance_kept: float | None = None
+    columns_kept: int | None = None
+    ridges: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
-        return asdict(self)
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "ridges"}
 
     def __str__(self) -> str:
         bits = "" if self.bits_left is None else f", at most {self.bits_left:.2g} bits per row left"
+        charge = f"(coefficients charged {self.alpha:g} of the variance of each column)"
         if self.erased:
-            return (
-                f"erased: every linear predictor has {self.loss} loss >= {self.value:.6g}; "
-                f"ignoring x gives {self.bound:.6g}{bits} (ridge {self.alpha:g} relative)"
+            found = f"erased: every linear predictor has {self.loss} loss >= {self.value:.6g}"
+        else:
+            found = (
+                f"NOT erased: the best linear predictor has {self.loss} loss plus ridge term "
+                f"between {self.value:.6g} and {self.primal:.6g}"
             )
-        return (
-            f"NOT erased: the best linear predictor has {self.loss} loss plus ridge term between "
-            f"{self.value:.6g} and {self.primal:.6g}; ignoring x gives {self.bound:.6g}{bits} "
-            f"(ridge {self.alpha:g} relative)"
-        )
+            if self.worst is not None:
+                found += f", most of all of {self.worst!r}"
+        lines = [f"{found}; ignoring x gives {self.bound:.6g}{bits} {charge}"]
+        if self.variance_kept is not None:
+            lines.append(
+                f"kept: {100 * self.variance_kept:.3g} % of the variance, {self.columns_kept} of "
+                f"{len(self.ridges)} columns"
+            )
+        return "\n".join(lines)
+
+
+@dataclass
+class _Part:
+    """What is known of the whole concept, or of one column that is judged by itself."""
+
+    columns: tuple[int, ...] | None
+    value: float
+    primal: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        return max(self.bound - self.value, 0.0)
+
+    def is_erased(self, tol: float) -> bool:
+        return self.gap <= tol * self.bound
+
+    def learn(self, value: float, primal: float) -> None:
+        """Take in a better lower and upper bound, unless they contradict each other."""
+        if not value <= primal + ROUNDING * self.bound:
+            warnings.warn(
+                NotConverged(
+                    "The certificate's bounds contradict each other "
+                    f"({value:.6g} above {primal:.6g}): rounding has spoilt them, and no more is "
+                    "proven than without training a predictor. Rescale the rows or the weights, or "
+                    "raise alpha"
+                ),
+                stacklevel=6,
+            )
+            return
+        self.primal = min(self.primal, primal)
+        self.value = min(max(self.value, value), self.primal)
 
 
 def certify(
@@ -100,6 +161,7 @@ def certify(
     tol: float = 1e-6,
     max_passes: int = 500,
     moments: Moments | None = None,
+    kept: Kept | None = None,
 ) -> Certificate:
     """Certificate of an erasure on given rows, whatever way it was found.
 
@@ -113,13 +175,15 @@ def certify(
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
-        Ridge relative to the mean variance of a column.
+        Ridge relative to the variance of each column of the erased rows.
     tol : float
         What still counts as erased, relative to the bound.
     max_passes : int
         Passes to spend on the predictor when one is needed.
     moments : Moments, optional
         Of these rows and weights, where they are known already.
+    kept : Kept, optional
+        What the erasure leaves of the rows, where it is known already.
 
     Returns
     -------
@@ -142,35 +206,29 @@ def certify(
     """
     if moments is None:
         moments = rows.moments(concept, weights, second=False)
-    quick = certify_moments(
-        moments, erasure, loss, fit_intercept=fit_intercept, alpha=alpha, tol=tol
-    )
-    if quick.erased:
-        return quick
-    full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
-
-    def problem(of: Loss) -> Problem:
-        return Problem(
-            rows,
-            concept,
-            of,
-            full,
-            weights=weights,
-            alpha=alpha,
-            fit_intercept=fit_intercept,
-            erasure=erasure,
-        )
-
-    value, primal, start = quick.value, quick.primal, None
-    precision = float(np.clip(tol, *PRECISION)) / 10
-    for smooth in loss.surrogates:
-        found = fit_predictor(problem(smooth), tol=precision, max_passes=max_passes, start=start)
-        start = found.coef, found.intercept
-        value, primal = max(value, found.lower_bound), min(primal, found.value)
-    if smooth is not loss:
-        exact = problem(loss)
-        primal = min(quick.primal, exact.evaluate(found.coef * exact.unit, found.intercept)[0])
-    return _certificate(value, primal, quick.bound, loss, alpha, quick.ridge, tol)
+    if kept is None:
+        kept = kept_in_rows(rows, erasure, moments, concept, weights)
+    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, kept.spreads)
+    open_ = [part for part in parts if not part.is_erased(tol)]
+    if open_:
+        full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
+        precision = float(np.clip(tol, *PRECISION)) / 10
+        for group in _groups(open_, moments):
+            at = None if group[0].columns is None else [j for part in group for j in part.columns]
+            play = _Play(
+                rows,
+                concept if at is None else concept.only(at),
+                full if at is None else full.only(at),
+                {
+                    "weights": weights,
+                    "alpha": alpha,
+                    "fit_intercept": fit_intercept,
+                    "erasure": erasure,
+                    "units": kept.spreads,
+                },
+            )
+            play.settle(group, loss, precision, max_passes)
+    return _certificate(parts, moments, loss, alpha, tol, kept.spreads, kept)
 
 
 def certify_moments(
@@ -181,35 +239,127 @@ def certify_moments(
     fit_intercept: bool = True,
     alpha: float = 1e-4,
     tol: float = 1e-6,
+    kept: Kept | None = None,
 ) -> Certificate:
     """Certificate from moments alone, by the bound at Θ = 0; exact for closed forms.
 
     Parameters
     ----------
     moments : Moments
-    erasure, loss, fit_intercept, alpha, tol
-        As in `certify`.
+    erasure, loss, fit_intercept, alpha, tol, kept
+        As in `certify`. Where nothing is known of the rows after the erasure, the ridge is
+        relative to the variance of the columns before it.
 
     Returns
     -------
     Certificate
         Its `value` is a valid bound for any erasure, but a loose one where much is left.
     """
-    null = null_model(loss, moments, fit_intercept)
-    G = null.gradient - erasure.left @ (erasure.right @ null.gradient)
+    kept = kept or kept_in_moments(moments, erasure)
+    units = moments.spreads if kept is None else kept.spreads
+    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units)
+    return _certificate(parts, moments, loss, alpha, tol, units, kept)
+
+
+def _columns_of(moments: Moments, loss: Loss) -> Iterator[tuple[int, ...] | None]:
+    """What is judged by itself: the columns of a separable loss, or the whole concept."""
+    m = len(moments.labels)
+    if loss.separable and not (moments.kind == "classes" and m == 2):
+        yield from ((j,) for j in range(m))
+    else:
+        yield None
+
+
+def _without_training(
+    moments: Moments,
+    erasure: Erasure,
+    loss: Loss,
+    fit_intercept: bool,
+    alpha: float,
+    units: Array,
+) -> list[_Part]:
+    """The parts of a concept with the bound that the null model's residuals give."""
+    origin = None
     if not fit_intercept:
         origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
-        G = G + np.outer(origin, null.residual_mean)
-    ridge = alpha * (moments.mean_variance or 1.0)
-    value = null.value - float(np.sum(G**2)) / (2 * ridge)
-    return _certificate(max(value, 0.0), null.value, null.value, loss, alpha, ridge, tol)
+    parts = []
+    for columns in _columns_of(moments, loss):
+        of_part = moments if columns is None else moments.only(columns)
+        null = null_model(loss, of_part, fit_intercept)
+        G = null.gradient - erasure.left @ (erasure.right @ null.gradient)
+        if origin is not None:
+            G = G + np.outer(origin, null.residual_mean)
+        value = null.value - float(np.sum((G / units[:, None]) ** 2)) / (2 * alpha)
+        value = max(value, 0.0) if np.isfinite(value) else 0.0
+        parts.append(_Part(columns, min(value, null.value), null.value, null.value))
+    return parts
+
+
+def _groups(parts: list[_Part], moments: Moments) -> list[list[_Part]]:
+    """Parts whose predictors are trained together: those that share a scale."""
+    return [[part] for part in parts] if moments.kind == "continuous" else [parts]
+
+
+@dataclass
+class _Play:
+    """Training a predictor of some columns, and what its last passes prove."""
+
+    rows: Rows
+    concept: Concept
+    moments: Moments
+    terms: dict[str, Any]
+
+    def problem(self, loss: Loss, columns: Sequence[int] | None = None) -> Problem:
+        concept, moments = self.concept, self.moments
+        if columns is not None:
+            concept, moments = concept.only(columns), moments.only(columns)
+        return Problem(self.rows, concept, loss, moments, **self.terms)
+
+    def settle(self, parts: list[_Part], loss: Loss, precision: float, max_passes: int) -> None:
+        """Train, and tell each part what was found of it."""
+        start, lower = None, 0.0
+        for smooth in loss.surrogates:
+            problem = self.problem(smooth)
+            found = fit_predictor(problem, tol=precision, max_passes=max_passes, start=start)
+            start, lower = (found.coef, found.intercept), max(lower, found.lower_bound)
+        if len(parts) == 1:
+            upper = found.value if smooth is loss else self._value(loss, *start)
+            parts[0].learn(lower, upper)
+            return
+        for j, part in enumerate(parts):
+            theta, b = found.coef[:, [j]], found.intercept[[j]]
+            alone = self.problem(smooth, (j,))
+            upper, _, _, got = alone.evaluate(theta * alone.unit, b)
+            lower = dual_bound(alone, theta * alone.unit, b, got)
+            part.learn(lower, upper if smooth is loss else self._value(loss, theta, b, (j,)))
+
+    def _value(
+        self, loss: Loss, theta: Array, b: Array, columns: Sequence[int] | None = None
+    ) -> float:
+        """Objective of given coefficients under another loss."""
+        problem = self.problem(loss, columns)
+        return problem.evaluate(theta * problem.unit, b)[0]
 
 
 def _certificate(
-    value: float, primal: float, bound: float, loss: Loss, alpha: float, ridge: float, tol: float
+    parts: list[_Part],
+    moments: Moments,
+    loss: Loss,
+    alpha: float,
+    tol: float,
+    units: Array,
+    kept: Kept | None,
 ) -> Certificate:
-    gap = max(bound - value, 0.0)
-    erased = gap <= tol * bound
+    value, primal, bound, gap = (
+        float(sum(getattr(part, name) for part in parts))
+        for name in ("value", "primal", "bound", "gap")
+    )
+    erased = all(part.is_erased(tol) for part in parts)
+    worst = None
+    if len(parts) > 1:
+        part = max(parts, key=lambda part: part.gap / (part.bound or 1.0))
+        assert part.columns is not None
+        worst = moments.labels[part.columns[0]]
     return Certificate(
         value=value,
         primal=primal,
@@ -220,6 +370,10 @@ def _certificate(
         optimal=True if erased else None,  # the bound is reached, so nothing can do better
         loss=loss.name,
         alpha=alpha,
-        ridge=ridge,
+        ridge=float(alpha * np.mean(units**2)),
         tol=tol,
+        worst=worst,
+        variance_kept=None if kept is None else kept.variance,
+        columns_kept=None if kept is None else kept.columns,
+        ridges=alpha * units**2,
     )

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.optimize
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from expunge.concept import Concept, Kind
 from expunge.errors import InputError
@@ -40,6 +40,7 @@ class Loss(ABC):
     kinds: ClassVar[frozenset[Kind]] = frozenset({"classes"})
     in_bits: ClassVar[bool] = False  # whether a gap in this loss is an amount of information
     threshold: ClassVar[float] = 0.0  # scores above it say "yes"
+    separable: ClassVar[bool] = False  # whether it is a sum of losses of single columns
 
     def encode(self, Z: Array, kind: Kind) -> Array:
         """Targets (b x m) of concept columns (b x width): one 0/1 column for two classes."""
@@ -85,6 +86,14 @@ class Loss(ABC):
         """Derivative at constant scores (b x m); its weighted sum is 0 where they are optimal."""
         return self.derivative(Y, np.ones((len(Y), 1)) * intercept)
 
+    def balance(self, Y: Array, w: Array, intercept: Array, slope: Array) -> tuple[Array, float]:
+        """Constant scores b and a share t with (1 - t) slope + t Σ w ℓ'(y, b) = 0.
+
+        For the certificate: a small t makes it tight. The answer here, the best constant scores
+        and t = 1, is right for every loss, and never tight.
+        """
+        return intercept, 1.0
+
     def hits(self, Y: Array, S: Array, kind: Kind) -> Array:
         """How right the scores are per row: 1 or 0 for classes, a share of the labels, else nan."""
         if kind == "continuous":
@@ -115,6 +124,7 @@ class ColumnLoss(Loss):
     """A loss that is a sum over columns, ℓ(y, s) = Σⱼ e(yⱼ, sⱼ)."""
 
     kinds = frozenset({"classes", "labels"})
+    separable = True
 
     @abstractmethod
     def elements(self, Y: Array, S: Array) -> Array:
@@ -142,13 +152,29 @@ class ColumnLoss(Loss):
             return np.asarray((w * self.derivative(Y, np.ones((len(Y), 1)) * b)).sum(axis=0))
 
         low, high = -np.ones(Y.shape[1]), np.ones(Y.shape[1])
-        while np.any(slope(low) > 0) or np.any(slope(high) < 0):
+        for _ in range(1000):
+            if np.all(slope(low) <= 0) and np.all(slope(high) >= 0):
+                break
             low, high = 2 * low, 2 * high
-        for _ in range(200):
-            middle = (low + high) / 2
-            right = slope(middle) > 0
-            low, high = np.where(right, low, middle), np.where(right, middle, high)
-        return (low + high) / 2
+        return _zero(slope, low, high)
+
+    def balance(self, Y: Array, w: Array, intercept: Array, slope: Array) -> tuple[Array, float]:
+        """Scores moved against the slope, by at most 1, as far as the flattest column allows."""
+
+        def mean(b: Array) -> Array:
+            return np.asarray((w * self.derivative(Y, np.ones((len(Y), 1)) * b)).sum(axis=0))
+
+        sign = np.sign(slope)
+        far = intercept - sign
+        reach = np.maximum(-sign * mean(far), 0.0)
+        size = np.where(sign != 0, np.abs(slope), 1.0)
+        times = float(np.where(sign != 0, reach / size, np.inf).min(initial=np.inf))
+        if not 0 < times < np.inf:
+            return intercept, 1.0 if np.any(slope) else 0.0
+        if len(slope) == 1:
+            return far, 1 / (1 + times)
+        low, high = np.minimum(far, intercept), np.maximum(far, intercept)
+        return _zero(lambda b: mean(b) + times * slope, low, high), 1 / (1 + times)
 
 
 class Logistic(ColumnLoss):
@@ -172,8 +198,16 @@ class Logistic(ColumnLoss):
 
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Log-odds of the mean target (finite also for a label that never varies)."""
+        return np.asarray(logit(np.clip(_column_means(Y, w), 1e-16, 1 - 1e-16)))
+
+    def balance(self, Y: Array, w: Array, intercept: Array, slope: Array) -> tuple[Array, float]:
+        """Shares moved against the slope until one of them, or its rest, is halved."""
         p = np.clip(_column_means(Y, w), 1e-16, 1 - 1e-16)
-        return np.asarray(np.log(p) - np.log1p(-p))
+        room = np.where(slope > 0, p, 1 - p)[slope != 0] / np.abs(slope[slope != 0])
+        if not room.size:
+            return intercept, 0.0
+        times = float(room.min()) / 2
+        return np.asarray(logit(p - times * slope)), 1 / (1 + times)
 
 
 class Multinomial(Loss):
@@ -206,6 +240,15 @@ class Multinomial(Loss):
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Logarithms of the class shares."""
         return np.log(_column_means(Y, w))
+
+    def balance(self, Y: Array, w: Array, intercept: Array, slope: Array) -> tuple[Array, float]:
+        """Shares moved against the slope until one of them is halved."""
+        p = _column_means(Y, w)
+        rising = slope > 0
+        if not rising.any():
+            return intercept, 0.0
+        times = float((p[rising] / slope[rising]).min()) / 2
+        return np.log(p - times * slope), 1 / (1 + times)
 
 
 class Squared(ColumnLoss):
@@ -331,6 +374,15 @@ class SmoothHinge(_Margin):
         """1/width on the quadratic piece."""
         u = self._slack(Y, S)
         return ((u > 0) & (u < self.width)) / self.width
+
+
+def _zero(increasing: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Where each entry of an increasing function passes zero between `low` and `high`."""
+    for _ in range(200):
+        middle = (low + high) / 2
+        right = increasing(middle) > 0
+        low, high = np.where(right, low, middle), np.where(right, middle, high)
+    return np.asarray((low + high) / 2)
 
 
 def _summed_hessian(D: Array, F: Array | None, w: Array) -> Array:

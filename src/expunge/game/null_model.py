@@ -8,17 +8,17 @@ through its concept, and linearly on the concept's columns, so XᵀR0 follows fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from expunge.errors import InputError
 from expunge.game.losses import Loss, Squared
-from expunge.linalg import Array, range_basis
+from expunge.linalg import Array, concept_span
 from expunge.moments import Moments
 
-__all__ = ["NullModel", "null_model"]
+__all__ = ["NullModel", "balancing_model", "null_model"]
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,22 @@ class NullModel:
         centred, since the columns of R0 sum to zero.
     residual_mean : array of shape (m,)
         Mean of R0: zero with an intercept.
-    scale : float
-        The largest norm the gradient could have (Cauchy-Schwarz): the measure of "zero".
+    x_units, residual_units : arrays of shape (d,) and (m,)
+        Root mean squares of the columns of x and of R0: by Cauchy and Schwarz no entry of the
+        gradient exceeds their product, which is the measure of "zero".
     """
 
     value: float
     intercept: Array
     gradient: Array
     residual_mean: Array
-    scale: float
+    x_units: Array
+    residual_units: Array
 
     @cached_property
     def directions(self) -> Array:
         """Orthonormal basis (d x rank) of the columns of the gradient: what has to be erased."""
-        return range_basis(self.gradient, scale=self.scale)
+        return concept_span(self.gradient, self.x_units, self.residual_units)
 
     @property
     def rank(self) -> int:
@@ -72,18 +74,46 @@ def null_model(loss: Loss, moments: Moments, fit_intercept: bool) -> NullModel:
     NullModel
     """
     if moments.kind == "continuous":
-        return _of_numbers(loss, moments, fit_intercept)
+        mean = _squared_only(loss, moments).mean_z
+        return _of_numbers(moments, mean if fit_intercept else 0 * mean, fit_intercept)
     Y, w = _support(loss, moments)
-    m = Y.shape[1]
-    b = loss.null_intercept(Y, w) if fit_intercept else np.zeros(m)
-    R0 = loss.null_residual(Y, w, b)
-    if moments.kind == "classes":
-        value = float(w[:, 0] @ loss.values(Y, np.ones((len(Y), 1)) * b))
-        slopes, mean_R0 = moments.cov_xz @ R0, w[:, 0] @ R0
-    else:
-        value = float((w * loss.elements(Y, np.ones((2, 1)) * b)).sum())  # type: ignore[attr-defined]
-        slopes, mean_R0 = moments.cov_xz * (R0[1] - R0[0]), (w * R0).sum(axis=0)
-    return _assemble(moments, fit_intercept, value, b, slopes, mean_R0, float((w * R0**2).sum()))
+    b = loss.null_intercept(Y, w) if fit_intercept else np.zeros(Y.shape[1])
+    found = _of_support(loss, moments, b, loss.null_residual(Y, w, b), fit_intercept)
+    # with an intercept b is optimal, and what is left of the mean residual is rounding
+    return replace(found, residual_mean=0 * b) if fit_intercept else found
+
+
+def balancing_model(loss: Loss, moments: Moments, slope: Array) -> tuple[NullModel, float]:
+    """Constant scores whose residuals make up for a mean residual that is not zero.
+
+    A dual point of a problem with an intercept must have residuals that add up to zero. Those of a
+    predictor whose intercept is not optimal have a mean `slope`; mixed with a share t of those of
+    the constant model found here they have the mean ``(1 - t) slope + t residual_mean = 0``.
+
+    Parameters
+    ----------
+    loss : Loss
+    moments : Moments
+    slope : array of shape (m,)
+
+    Returns
+    -------
+    model : NullModel
+        Of constant scores, not the best ones.
+    share : float
+        t, between 0 and 1; small where the slope is.
+    """
+    if moments.kind == "continuous":
+        reach = 2 * _squared_only(loss, moments).concept_spreads
+        times = float((reach / np.maximum(np.abs(slope), 1e-300)).min())
+        b = moments.mean_z - times * slope / 2
+        return _of_numbers(moments, b, True), 1 / (1 + times)
+    Y, w = _support(loss, moments)
+    b, share = loss.balance(Y, w, loss.null_intercept(Y, w), slope)
+    R = loss.derivative(Y, np.ones((len(Y), 1)) * b)
+    if share == 1.0:
+        return null_model(loss, moments, True), share
+    return _of_support(loss, moments, b, R, True), share
 
 
 def _support(loss: Loss, moments: Moments) -> tuple[Array, Array]:
@@ -96,19 +126,42 @@ def _support(loss: Loss, moments: Moments) -> tuple[Array, Array]:
     )
 
 
-def _of_numbers(loss: Loss, moments: Moments, fit_intercept: bool) -> NullModel:
-    """Squared loss on numbers: b = mean y, R0 = 2(b - y)."""
+def _of_support(loss: Loss, moments: Moments, b: Array, R: Array, fit_intercept: bool) -> NullModel:
+    """The model of constant scores b, with residuals R (one row per distinct target)."""
+    Y, w = _support(loss, moments)
+    scores = np.ones((len(Y), 1)) * b
+    if moments.kind == "classes":
+        value = float(w[:, 0] @ loss.values(Y, scores))
+        slopes = moments.cov_xz @ R
+    else:
+        value = float((w * loss.elements(Y, scores)).sum())  # type: ignore[attr-defined]
+        slopes = moments.cov_xz * (R[1] - R[0])
+    mean_R, square_R = (w * R).sum(axis=0), (w * R**2).sum(axis=0)
+    return _assemble(moments, fit_intercept, value, b, slopes, mean_R, square_R)
+
+
+def _squared_only(loss: Loss, moments: Moments) -> Moments:
+    """The moments, if the loss has a null model for numbers."""
     if not isinstance(loss, Squared):
         raise InputError(
             "Only the squared loss has a closed form for a continuous concept",
             f"loss {loss.name!r}",
             "Pass loss='squared', or bin the concept into classes",
         )
-    mean = moments.mean_z
-    b = mean if fit_intercept else np.zeros_like(mean)
-    value = float(np.trace(moments.cov_zz) + ((mean - b) ** 2).sum())
+    return moments
+
+
+def _of_numbers(moments: Moments, b: Array, fit_intercept: bool) -> NullModel:
+    """Squared loss on numbers at constant scores b: R = 2(b - y)."""
+    squares = np.diag(moments.cov_zz) + (moments.mean_z - b) ** 2
     return _assemble(
-        moments, fit_intercept, value, b, -2 * moments.cov_xz, 2 * (b - mean), 4 * value
+        moments,
+        fit_intercept,
+        float(squares.sum()),
+        b,
+        -2 * moments.cov_xz,
+        2 * (b - moments.mean_z),
+        4 * squares,
     )
 
 
@@ -118,13 +171,12 @@ def _assemble(
     value: float,
     b: Array,
     slopes: Array,
-    mean_R0: Array,
-    square_R0: float,
+    mean_R: Array,
+    square_R: Array,
 ) -> NullModel:
-    square_x = moments.trace_xx / moments.weight
-    if fit_intercept:
-        mean_R0 = np.zeros_like(mean_R0)  # b is optimal; what is left is rounding
-    else:
-        slopes = slopes + np.outer(moments.mean_x, mean_R0)
-        square_x += float(moments.mean_x @ moments.mean_x)
-    return NullModel(value, b, slopes, mean_R0, float(np.sqrt(square_x * square_R0)))
+    square_x = moments.squares / moments.weight
+    if not fit_intercept:
+        slopes = slopes + np.outer(moments.mean_x, mean_R)
+        square_x = square_x + moments.mean_x**2
+    units = (np.where(square > 0, np.sqrt(square), 1.0) for square in (square_x, square_R))
+    return NullModel(value, b, slopes, mean_R, *units)

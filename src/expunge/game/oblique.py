@@ -21,7 +21,7 @@ import scipy.linalg
 
 from expunge.errors import InputError
 from expunge.game.least_squares import in_own_units
-from expunge.linalg import Array, column_space, inverse_root, range_basis, whitening_pair
+from expunge.linalg import Array, column_space, concept_span, inverse_root, whitening_pair
 
 __all__ = ["least_change", "least_change_keeping", "whitener"]
 
@@ -56,7 +56,7 @@ def least_change(
     >>> bool(np.allclose((np.eye(2) - left @ right) @ np.ones(2), 0))
     True
     """
-    C = range_basis(Sxz, scale=float(np.sqrt(np.trace(Sxx) * np.trace(Szz))))
+    C = _span(Sxx, Sxz, Szz)
     W = whitener(Sxx, rcond=len(Sxx) * eps)
     if rank is not None and rank < C.shape[1]:
         Rzz, units = in_own_units(Szz)
@@ -96,9 +96,7 @@ def least_change_keeping(
         When a direction of the task is one of the concept: it cannot be kept and erased.
     """
     W = whitener(Sxx, rcond=len(Sxx) * eps)
-    size = float(np.trace(Sxx))
-    Cz = range_basis(Sxz, scale=float(np.sqrt(size * np.trace(Szz))))
-    Ct = range_basis(Sxt, scale=float(np.sqrt(size * np.trace(Stt))))
+    Cz, Ct = _span(Sxx, Sxz, Szz), _span(Sxx, Sxt, Stt)
     U, B = scipy.linalg.orth(W @ Cz), scipy.linalg.orth(W @ Ct)
     MU = U - B @ (B.T @ U)
     angles = np.linalg.svd(MU, compute_uv=False)  # sines of the angles between the two spans
@@ -110,6 +108,12 @@ def least_change_keeping(
             "Take LEACE, which keeps no task, or a task that is not a copy of the concept",
         )
     return Cz, _dual(W.T @ (MU - B @ (B.T @ MU)), Cz)
+
+
+def _span(Sxx: Array, Sxz: Array, Szz: Array) -> Array:
+    """Orthonormal basis of col(Sxz)."""
+    x, z = (np.sqrt(np.maximum(np.diag(S), 0.0)) for S in (Sxx, Szz))
+    return concept_span(Sxz, np.where(x > 0, x, 1.0), np.where(z > 0, z, 1.0))
 
 
 def _dual(Y: Array, C: Array) -> Array:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from expunge.game.null_model import balancing_model
 from expunge.game.problem import Problem
 from expunge.linalg import Array
 from expunge.parallel import one_blas_thread
 from expunge.rows.base import GlmPass
 
-__all__ = ["Predictor", "Problem", "fit_predictor"]
+__all__ = ["Predictor", "Problem", "dual_bound", "fit_predictor"]
 
 MEMORY = 40  # pairs of steps and gradient changes kept by L-BFGS
 ARMIJO = 1e-4
@@ -41,7 +42,7 @@ class Predictor:
     accuracy : float
         Share of rows whose class it gets right.
     lower_bound : float
-        No predictor has a lower objective: `value` minus ‖∇‖²/(2ρ), by strong convexity.
+        No predictor has a lower objective, whatever its intercept: the value of a dual point.
     gradient_norm : float
         Norm of the gradient in Θ, scaled to columns of unit variance.
     raw_gradient : array of shape (d, m)
@@ -87,7 +88,7 @@ def fit_predictor(
     start : (coef, intercept), optional
         Warm start, in the units of X.
     exact_intercept : bool
-        Whether to spend passes on an optimal b, without which `lower_bound` is only approximate.
+        Whether to spend passes on an optimal b, without which `lower_bound` is less tight.
 
     Returns
     -------
@@ -118,6 +119,41 @@ def fit_predictor(
         if exact_intercept:
             state.polish_intercept(max_passes + 10)
     return state.finish(target)
+
+
+def dual_bound(problem: Problem, theta: Array, b: Array, got: GlmPass) -> float:
+    """A lower bound on the objective of every predictor, from one pass at any of them.
+
+    By Fenchel's inequality residuals R that add up to zero (with an intercept) give
+
+        V >= -L*(R) - ‖M XᵀR‖²/(2α),    L*(R) = mean sᵀR - ℓ(y, s) for the residuals R of scores s.
+
+    Those of a predictor do not quite add up to zero, so they are mixed with a share t of those of a
+    constant model that leans the other way; L* is convex, so the mixture costs no more than the
+    parts. Nothing is asked of b: where it is far from optimal the bound is low, not wrong.
+
+    Parameters
+    ----------
+    problem : Problem
+    theta, b : arrays of shape (d, m) and (m,)
+        Scaled coefficients and intercept.
+    got : GlmPass
+        The pass at them.
+
+    Returns
+    -------
+    float
+    """
+    slope, R = got.intercept, problem.erase(got.coef / problem.unit)
+    if problem.shift is not None:
+        R = R + np.outer(problem.shift, slope)
+    dual = got.value - float(np.sum(theta * R)) - float(b @ slope)
+    if problem.fit_intercept and np.any(slope):
+        other, t = balancing_model(problem.loss, problem.moments, slope)
+        fixed = other.value - float(other.intercept @ other.residual_mean)
+        dual = (1 - t) * dual + t * fixed
+        R = (1 - t) * R + t * problem.erase(other.gradient / problem.unit)
+    return max(dual - float(np.sum(R**2)) / (2 * problem.alpha), 0.0)
 
 
 class _Lbfgs:
@@ -163,7 +199,7 @@ class _Lbfgs:
         return self.problem.n_passes - self.before
 
     def gradient_norm(self) -> float:
-        """Norm of the gradient in Θ and b; the bound needs b optimal."""
+        """Norm of the gradient in Θ and b."""
         return float(np.linalg.norm(self.g))
 
     def _direction(self) -> Array:
@@ -230,16 +266,19 @@ class _Lbfgs:
             del self.pairs[:-MEMORY]
 
     def polish_intercept(self, max_passes: int) -> None:
-        """Newton steps in b alone: the lower bound supposes it optimal."""
+        """Newton steps in b alone, halved until they lower its gradient and raise no loss."""
         if not self.problem.fit_intercept:
             return
-        while np.abs(self.g[-1]).max() > 1e-15 and self.passes() < max_passes:
+        t = 1.0
+        while np.abs(self.g[-1]).max() > 1e-15 and self.passes() < max_passes and t > 1e-3:
             z = self.z.copy()
-            z[-1] -= np.linalg.pinv(self.got.curvature, hermitian=True) @ self.g[-1]
+            z[-1] -= t * (np.linalg.pinv(self.got.curvature, hermitian=True) @ self.g[-1])
             f, g, got = self._evaluate(z)
-            if not np.abs(g[-1]).max() < np.abs(self.g[-1]).max():
-                break
-            self.z, self.f, self.g, self.got = z, f, g, got
+            falls = f <= self.f + 1e-13 * abs(self.f)
+            if falls and np.abs(g[-1]).max() < np.abs(self.g[-1]).max():
+                self.z, self.f, self.g, self.got, t = z, f, g, got, 1.0
+            else:
+                t /= 4
 
     def finish(self, target: float) -> Predictor:
         """The predictor at the current point, all of its numbers from the same pass."""
@@ -251,7 +290,7 @@ class _Lbfgs:
             value=self.f,
             loss=self.got.value,
             accuracy=self.got.accuracy,
-            lower_bound=max(self.f - norm**2 / (2 * problem.alpha), 0.0),
+            lower_bound=dual_bound(problem, self.z[:-1], self.z[-1], self.got),
             gradient_norm=norm,
             raw_gradient=self.got.coef,
             curvature=self.got.curvature,

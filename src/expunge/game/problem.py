@@ -3,15 +3,17 @@
     f(Θ, b) = mean ℓ(y, Θᵀ(x' - μ) + b) + ρ/2 ‖Θ‖²,     x' = Mx + t the erased row, M = I - LR.
 
 Rows are never erased for it: with an intercept Θᵀ M (x - x̄) + b gives the same scores, so the
-predictor sees x through the coefficients MᵀΘ and its gradient is M XᵀR. Lengths are measured in the
-average standard deviation u of a column of X, which makes the ridge relative: ρ = α u², and α alone
-appears in the scaled problem.
+predictor sees x through the coefficients MᵀΘ and its gradient is M XᵀR. Lengths are measured in
+units u, which makes the ridge relative: ρ = α u², and α alone appears in the scaled problem. The
+unit is the average standard deviation of a column of X, or each column has one of its own; then the
+problem is that of the rows x/u, erased by I - (L/u)(Ru).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -49,6 +51,8 @@ class Problem:
     fit_intercept : bool
     erasure : Erasure, optional
         What has been done to the rows; nothing by default.
+    units : array of shape (d,), optional
+        A unit for each column, instead of one for all.
     """
 
     def __init__(
@@ -62,11 +66,13 @@ class Problem:
         alpha: float = 1e-4,
         fit_intercept: bool = True,
         erasure: Erasure | None = None,
+        units: Array | None = None,
     ) -> None:
         self.rows, self.concept, self.loss, self.weights = rows, concept, loss, weights
         self.moments, self.alpha, self.fit_intercept = moments, alpha, fit_intercept
-        self.unit = float(np.sqrt(moments.mean_variance)) or 1.0
-        self.ridge = alpha * self.unit**2
+        self.unit: Any = float(np.sqrt(moments.mean_variance)) or 1.0
+        if units is not None:
+            self.unit = units[:, None]
         self.center = moments.mean_x if fit_intercept else None
         self.null = null_model(loss, moments, fit_intercept)
         self.hessian: Array | None = None
@@ -74,10 +80,20 @@ class Problem:
         self.curvature_pairs: list[tuple[Array, Array]] = []
         self.single = False
         self.n_passes = 0
+        if erasure is not None and units is not None:
+            erasure = _in_units(erasure, units)
         self.set_erasure(erasure)
 
+    @property
+    def ridge(self) -> float:
+        """The absolute ridge; the average over columns where each has its own."""
+        return float(self.alpha * np.mean(self.unit**2))
+
     def set_erasure(self, erasure: Erasure | None) -> None:
-        """Change what has been done to the rows; what is known of the Hessian stays."""
+        """Change what has been done to the rows; what is known of the Hessian stays.
+
+        Where every column has its own unit, the erasure is one of rows in these units.
+        """
         d = self.moments.n_features
         self.left, self.right = np.zeros((d, 0)), np.zeros((0, d))
         self.shift: Array | None = None
@@ -88,7 +104,7 @@ class Problem:
         if not self.fit_intercept and (erasure.center is not None or erasure.offset is not None):
             # the constant t in x' = Mx + t, which an intercept would absorb
             origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
-            self.shift = np.asarray(origin / self.unit)
+            self.shift = np.asarray(origin / (self.unit if np.isscalar(self.unit) else 1.0))
         gram = self.right @ self.right.T  # close to orthonormal is enough for a guess
         self.is_projector = (
             self.shift is None
@@ -116,7 +132,7 @@ class Problem:
         )
         self.n_passes += 1
         value = got.value + self.alpha / 2 * float(np.sum(theta**2))
-        gradient = self.erase(got.coef) / self.unit + self.alpha * theta
+        gradient = self.erase(got.coef / self.unit) + self.alpha * theta
         if self.shift is not None:
             gradient += np.outer(self.shift, got.intercept)
         return value, gradient, got.intercept, got
@@ -133,13 +149,11 @@ class Problem:
     @property
     def offset(self) -> float:
         """Largest mean of a column, in units of spread."""
-        return float(np.abs(self.moments.mean_x).max()) / self.unit
+        return float((np.abs(self.moments.mean_x)[:, None] / self.unit).max())
 
     @property
     def may_form_hessian(self) -> bool:
-        """Whether the Hessian is small enough, and the erasure a projector it can be cut to."""
-        if not self.is_projector:
-            return False
+        """Whether the Hessian is small enough to be formed."""
         m = self.null.gradient.shape[1]
         coupled = self.loss.hessian(np.zeros((1, m)), np.zeros((1, m)))[1] is not None
         size = self.moments.n_features + 1
@@ -158,7 +172,7 @@ class Problem:
 
         The Hessian itself if it was formed, else one from the mean curvature C (m x m) and Σxx.
         """
-        if self.is_projector and self.hessian is not None:
+        if self.hessian is not None:
             return self._hessian_inverse()
         least = 1e-3 * self.alpha
         C = C + max(least, 1e-3 * float(np.trace(C)) / len(C)) * np.eye(len(C))
@@ -171,28 +185,30 @@ class Problem:
     @cached_property
     def _spread_axes(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of the second moments of x in scaled coefficients."""
-        return scipy.linalg.eigh(self._second_moment(), check_finite=False)  # type: ignore[no-any-return]
+        variances, axes = scipy.linalg.eigh(self._second_moment(), check_finite=False)
+        return np.maximum(variances, 0.0), axes  # products in float32 may leave some below zero
 
     def _second_moment(self) -> Array:
         S = self.moments.cov_xx
         if not self.fit_intercept:
             S = S + np.outer(self.moments.mean_x, self.moments.mean_x)
-        return S / self.unit**2
+        return np.asarray(S / (self.unit * np.transpose(self.unit)))
 
     def _hessian_inverse(self) -> Callable[[Array], Array]:
         """Inverse of the kept Hessian plus ridge on the coefficients that the erasure leaves.
 
         For an orthogonal projector these are the Θ with UᵀΘ = 0, and the inverse there is
         A - AU(UᵀAU)⁻¹UᵀA with A the inverse on all coefficients, formed once per Hessian and ridge.
+        For any other erasure A is formed anew, on the coefficients as it leaves them.
         """
         A = self._full_inverse()
-        if len(self.right) == 0:
+        if len(self.right) == 0 or not self.is_projector:
             return lambda G: _by_blocks(A, G)
         U = np.vstack([self.right.T, np.zeros((1, len(self.right)))])
         AU = np.einsum("...ij,jk->...ik", A, U, optimize=True)
         m, size, K = A.shape[0], A.shape[-1], U.shape[1]
         if A.ndim == 3:
-            small = [scipy.linalg.cho_factor(U.T @ block) for block in AU]
+            small = [_cholesky(U.T @ block) for block in AU]
 
             def separate(G: Array) -> Array:
                 columns = zip(small, AU, G.T, strict=True)
@@ -201,7 +217,7 @@ class Problem:
 
             return separate
         T = AU.reshape(m * size, m * K)
-        coupled = scipy.linalg.cho_factor(np.einsum("ji,kjlc->kilc", U, AU).reshape(m * K, m * K))
+        coupled = _cholesky(np.einsum("ji,kjlc->kilc", U, AU).reshape(m * K, m * K))
 
         def joint(G: Array) -> Array:
             share = scipy.linalg.cho_solve(coupled, T.T @ G.T.ravel(), check_finite=False)
@@ -210,23 +226,36 @@ class Problem:
         return joint
 
     def _full_inverse(self) -> Array:
-        """Inverse of the kept Hessian plus ridge, in scaled coefficients; cached."""
+        """Inverse of the kept Hessian plus ridge, in scaled coefficients; cached for projectors."""
         assert self.hessian is not None
-        if self._inverted is None or self._inverted[0] != self.alpha:
-            m, size = self.hessian.shape[0], self.hessian.shape[-1]
-            # without an intercept its row and column must not enter the inverse
-            scale = np.append(np.full(size - 1, 1 / self.unit), float(self.fit_intercept))
-            ridge = np.append(np.full(size - 1, self.alpha), 1e-8)  # b stays safely positive
-            H = self.hessian * scale
-            H *= scale[:, None] if H.ndim == 3 else scale[:, None, None]
-            if H.ndim == 3:
-                found = np.stack([_spd_inverse(block + np.diag(ridge)) for block in H])
-            else:
-                flat = H.reshape(m * size, m * size)
-                flat[np.diag_indices_from(flat)] += np.tile(ridge, m)
-                found = _spd_inverse(flat).reshape(H.shape)
+        if self.is_projector and self._inverted is not None and self._inverted[0] == self.alpha:
+            return self._inverted[1]
+        m, size = self.hessian.shape[0], self.hessian.shape[-1]
+        ridge = np.append(np.full(size - 1, self.alpha), 1e-8)  # b stays safely positive
+        J = self._seen_by()
+        if self.hessian.ndim == 3:
+            H = np.stack([J @ block @ J.T for block in self.hessian])
+            found = np.stack([_spd_inverse(block + np.diag(ridge)) for block in H])
+        else:
+            H = np.einsum("ia,kalb,jb->kilj", J, self.hessian, J, optimize=True)
+            flat = np.ascontiguousarray(H).reshape(m * size, m * size)
+            flat[np.diag_indices_from(flat)] += np.tile(ridge, m)
+            found = _spd_inverse(flat).reshape(H.shape)
+        if self.is_projector:
             self._inverted = self.alpha, found
-        return self._inverted[1]
+        return found
+
+    def _seen_by(self) -> Array:
+        """J, with which (Θ, b) reads the rows through Jᵀ(Θ, b); of a projector only the scale."""
+        d = self.moments.n_features
+        J = np.zeros((d + 1, d + 1))
+        J[:d, :d] = np.diag(np.broadcast_to(1 / np.ravel(self.unit), d))
+        if not self.is_projector:
+            J[:d, :d] = self.erase(J[:d, :d])
+        if self.shift is not None:
+            J[:d, d] = self.shift
+        J[d, d] = float(self.fit_intercept)  # without an intercept it must not enter the inverse
+        return J
 
     def _rough_inverse(self, curvature: float) -> Callable[[Array], Array]:
         """(κ M Σ Mᵀ + α)⁻¹ for an erasure that is no projector, with one curvature κ for all."""
@@ -234,12 +263,33 @@ class Problem:
             return lambda G: G / (curvature + self.alpha)
         H = self.erase(self.erase(self._second_moment()).T) * curvature
         H[np.diag_indices_from(H)] += self.alpha
-        factor = scipy.linalg.cho_factor(H, check_finite=False)
+        factor = _cholesky(H)
         return lambda G: np.asarray(scipy.linalg.cho_solve(factor, G, check_finite=False))
 
 
+def _in_units(erasure: Erasure, units: Array) -> Erasure:
+    """The erasure of rows x/u that does to them what the given one does to x."""
+    center, offset = (None if v is None else v / units for v in (erasure.center, erasure.offset))
+    return Erasure(erasure.left / units[:, None], erasure.right * units, center, offset)
+
+
+def _cholesky(H: Array) -> tuple[Array, bool]:
+    """Factor of a matrix that is positive definite but for rounding, by as much more as it takes.
+
+    It only guides steps, so a little too much on the diagonal does no harm.
+    """
+    size = float(np.abs(np.diag(H)).max(initial=0.0)) or 1.0
+    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
+        try:
+            bent = H if more == 0 else H + more * size * np.eye(len(H))
+            return scipy.linalg.cho_factor(bent, lower=True)  # type: ignore[no-any-return]
+        except (scipy.linalg.LinAlgError, ValueError):
+            continue
+    return np.sqrt(size) * np.eye(len(H)), True
+
+
 def _spd_inverse(H: Array) -> Array:
-    factor, _ = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
+    factor, _ = _cholesky(H)
     lower, _ = scipy.linalg.lapack.dpotri(factor, lower=True)
     lower = np.tril(lower)
     return np.asarray(lower + np.tril(lower, -1).T)

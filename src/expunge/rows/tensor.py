@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from expunge.concept import Concept
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
-from expunge.moments import Moments
+from expunge.moments import Moments, check_range
 from expunge.parallel import SPAN, blocks
 from expunge.rows.apply_tensor import DEVICE_BLOCK, copy_serially, double
 from expunge.rows.base import GlmPass
@@ -158,7 +158,9 @@ class DeviceRows(ConvertedRows):
             self._block_moments(lo, hi, concept, weights, second)
             for lo, hi in self._cuts(0, self.n_samples, concept.width)
         )
-        return reduce(Moments.merge, parts)
+        total = reduce(Moments.merge, parts)
+        check_range(total, self.X, weights)
+        return total
 
     def glm_pass(
         self,
@@ -228,7 +230,7 @@ class DeviceRows(ConvertedRows):
             mean_z=mean_z,
             xz=(weighted.T @ self._here(Z)).cpu().numpy(),
             zz=Z.T @ (w[:, None] * Z),
-            trace_xx=float((weighted * C).sum()),
+            squares=(weighted * C).sum(0).cpu().numpy(),
             xx=(weighted.T @ C).cpu().numpy() if second else None,
             labels=concept.labels,
             kind=concept.kind,

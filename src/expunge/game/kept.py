@@ -1,0 +1,123 @@
+"""What an erasure leaves of the rows: how much each column still varies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from expunge.concept import Concept
+from expunge.erasure import Erasure
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.rows.base import Rows
+
+__all__ = ["Kept", "kept_in_moments", "kept_in_rows"]
+
+ROWS = 1024  # looked at: a share of variance needs no more
+GONE = 0.01  # share of its variance below which a column is no longer there
+LEAST = 1e-9  # a spread, relative to the one before, that float64 still tells from rounding
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How much rows vary after an erasure.
+
+    Attributes
+    ----------
+    spreads : array of shape (d,)
+        Standard deviation of each column after the erasure; where next to nothing is left, a
+        billionth of the one before; 1 where there was none.
+    variance : float
+        Share of the total variance that is left.
+    columns : int
+        Columns that keep at least a hundredth of their variance; one that never varied is kept.
+    """
+
+    spreads: Array
+    variance: float
+    columns: int
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.spreads)
+
+    def to_meta(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"variance": self.variance, "columns": self.columns, "of": self.n_features}
+
+    def __str__(self) -> str:
+        share = f"{100 * self.variance:.3g} %"
+        return f"kept: {share} of the variance, {self.columns} of {self.n_features} columns"
+
+
+def kept_in_rows(
+    rows: Rows, erasure: Any, moments: Moments, concept: Concept, weights: Array | None
+) -> Kept:
+    """What is left, from up to 1,024 rows at even distances.
+
+    Parameters
+    ----------
+    rows : Rows
+    erasure : Erasure or ConditionalErasure
+    moments : Moments
+        Of the rows.
+    concept : Concept
+        Told to an erasure that needs it.
+    weights : array of shape (n,), optional
+
+    Returns
+    -------
+    Kept
+    """
+    index = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights > 0)
+    index = index[np.linspace(0, len(index) - 1, min(ROWS, len(index))).astype(np.intp)]
+    X = np.asarray(rows.take(index).X, dtype=np.float64)  # type: ignore[attr-defined]
+    w = np.ones(len(index)) if weights is None else weights[index]
+    if isinstance(erasure, Erasure):
+        clean = erasure.transform(X)
+    else:
+        clean = erasure.transform_known(X, concept.take(index))
+
+    def variances(A: Array) -> Array:
+        A = A - np.average(A, axis=0, weights=w)
+        return np.asarray(np.average(A**2, axis=0, weights=w))
+
+    return _kept(variances(X), variances(clean), moments.squares / moments.weight)
+
+
+def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
+    """What is left, from second moments; None where they are not known.
+
+    Parameters
+    ----------
+    moments : Moments
+    erasure : Erasure
+
+    Returns
+    -------
+    Kept or None
+    """
+    if moments.xx is None:
+        return None
+    S = moments.cov_xx
+    T = S - erasure.left @ (erasure.right @ S)  # M Σ
+    after = np.diag(T) - np.einsum("ij,ij->i", T @ erasure.right.T, erasure.left)
+    before = moments.squares / moments.weight
+    noise = moments.eps * moments.n_features * before  # products of float32 tell no less apart
+    return _kept(before, np.where(after > noise, after, 0.0), before)
+
+
+def _kept(before: Array, after: Array, whole: Array) -> Kept:
+    """From variances before and after on the same rows, and before on all of them."""
+    total = float(before.sum())
+    share = np.divide(after, before, out=np.ones_like(before), where=before > 0)
+    units = np.sqrt(whole) * np.clip(np.sqrt(share), LEAST, 1.0)
+    units = np.where(whole > 0, units, np.sqrt(after))  # a constant column that was written to
+    return Kept(
+        spreads=np.where(units > 0, units, 1.0),
+        variance=float(after.sum()) / total if total > 0 else 1.0,
+        columns=int((share >= GONE).sum()),
+    )
