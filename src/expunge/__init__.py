@@ -26,7 +26,10 @@ from expunge.errors import (
     InputError,
     MissingPackage,
     NotConverged,
+    NothingLeft,
+    NumbersAsClasses,
     RankTruncated,
+    UnitsMatter,
 )
 from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
@@ -59,6 +62,8 @@ __all__ = [
     "MissingPackage",
     "Moments",
     "NotConverged",
+    "NothingLeft",
+    "NumbersAsClasses",
     "OracleLEACE",
     "PairPCA",
     "QuadraticLEACE",
@@ -67,6 +72,7 @@ __all__ = [
     "RayleighEraser",
     "Reproduction",
     "SubspaceAscent",
+    "UnitsMatter",
     "__version__",
     "audit",
     "certify",

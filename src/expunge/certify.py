@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from expunge.erasure import Erasure
-from expunge.errors import InputError
 from expunge.game.certificate import Certificate
 from expunge.game.certificate import certify as _certify
+from expunge.game.kept import kept_in_rows
 from expunge.game.losses import Loss, loss_for
-from expunge.inputs import ConceptType, check_concept, check_rows, check_weights
+from expunge.inputs import (
+    ConceptType,
+    check_concept,
+    check_known,
+    check_number,
+    check_rows,
+    check_weights,
+)
+from expunge.maps import as_map
 
 __all__ = ["certify"]
 
 
 def certify(
-    erasure: Erasure,
+    erasure: Any,
     X: Any,
     y: Any,
     *,
@@ -25,12 +36,13 @@ def certify(
     tol: float = 1e-6,
     concept_type: ConceptType = "auto",
     sample_weight: Any = None,
+    as_transformed: bool = False,
 ) -> Certificate:
     """What is proven about an erasure on these rows, whoever made it.
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure, ConditionalErasure or fitted eraser
     X : array or frame of shape (n, d)
         Rows before erasure.
     y : array of shape (n,) or (n, m)
@@ -40,11 +52,14 @@ def certify(
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
-        Ridge of the predictor, relative to the mean variance of a column.
+        Ridge of the predictor, relative to the variance of each column of the erased rows.
     tol : float
         What still counts as erased, relative to the bound.
     concept_type : {"auto", "classes", "labels", "continuous"}
     sample_weight : array of shape (n,), optional
+    as_transformed : bool
+        Whether to speak of the rows that `transform` gives, rounded to the type of X, instead of
+        the exact ones: in float16 or bfloat16 rounding may put some of the concept back.
 
     Returns
     -------
@@ -57,29 +72,40 @@ def certify(
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 300)
     >>> X = rng.normal(size=(300, 4)) + np.outer(y, [2, 0, 0, 1])
-    >>> ex.certify(ex.RLACE().fit(X, y).erasure_, X, y).erased
+    >>> ex.certify(ex.RLACE().fit(X, y), X, y).erased
     True
-    >>> ex.certify(ex.RayleighEraser(objective="pca").fit(X).erasure_, X, y).erased
+    >>> ex.certify(ex.RayleighEraser(objective="pca").fit(X), X, y).erased
     False
     """
+    check_number(alpha, "alpha", strict=True)
+    check_number(tol, "tol", most=float("inf"))
+    found = as_map(erasure)
     rows = check_rows(X)
-    if rows.n_features != erasure.n_features:
-        raise InputError(
-            f"X has {rows.n_features} features, but this erasure is expecting "
-            f"{erasure.n_features} features as input",
-            f"shape ({rows.n_samples}, {rows.n_features})",
-            "Pass rows of the width it was fitted on",
-        )
+    found.check_width((rows.n_samples, rows.n_features))
     weights = check_weights(sample_weight, rows.n_samples)
     concept = check_concept(y, rows.n_samples, concept_type=concept_type).with_weight(weights)
     name = loss or ("squared" if concept.kind == "continuous" else "cross_entropy")
+    chosen = loss_for(name, concept.kind, concept.width)
+    terms: dict[str, Any] = {"fit_intercept": fit_intercept, "alpha": alpha, "tol": tol}
+    moments = rows.moments(concept, weights, second=False)
+    if isinstance(found, Erasure):
+        kept = kept_in_rows(rows, found, moments, concept, weights)
+        if not as_transformed:
+            return _certify(
+                rows, concept, found, chosen, weights=weights, moments=moments, kept=kept, **terms
+            )
+        clean = check_rows(found.transform(X))
+    else:
+        known = check_known(y, rows.n_samples, kind=found.kind, labels=found.labels)
+        kept = kept_in_rows(rows, found, moments, known, weights)
+        exact = np.asarray(rows.X, dtype=np.float64)
+        clean = check_rows(
+            found.transform(X, y) if as_transformed else found.transform_known(exact, known)
+        )
+    identity = Erasure.identity(rows.n_features)
+    moments = clean.moments(concept, weights, second=False)
+    own = kept_in_rows(clean, identity, moments, concept, weights)
+    own = replace(own, variance=kept.variance, columns=kept.columns)
     return _certify(
-        rows,
-        concept,
-        erasure,
-        loss_for(name, concept.kind, concept.width),
-        weights=weights,
-        fit_intercept=fit_intercept,
-        alpha=alpha,
-        tol=tol,
+        clean, concept, identity, chosen, weights=weights, moments=moments, kept=own, **terms
     )

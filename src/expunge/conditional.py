@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from expunge import artifact
 from expunge.concept import Concept, Kind, Label
+from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.matrices import is_tensor
@@ -105,6 +106,10 @@ class ConditionalErasure:
         """What made it (a copy)."""
         return copy.deepcopy(self._meta)
 
+    def check_width(self, shape: tuple[int, ...]) -> None:
+        """Refuse rows of another width than this erasure is for."""
+        Erasure.identity(self.n_features).check_width(shape)
+
     def transform(self, X: Any, concept: Any = None) -> NDArray[Any]:
         """Erased rows.
 
@@ -120,13 +125,7 @@ class ConditionalErasure:
             Floating types are kept; integers and booleans give float64.
         """
         rows = check_rows(X, least=1)
-        if rows.n_features != self.n_features:
-            raise InputError(
-                f"X has {rows.n_features} features, but this erasure is expecting "
-                f"{self.n_features} features as input",
-                f"{rows.n_features} columns",
-                "Pass rows of the width it was fitted on",
-            )
+        self.check_width((rows.n_samples, rows.n_features))
         known = check_known(concept, rows.n_samples, kind=self.kind, labels=self.labels)
         if is_tensor(X):
             from expunge.rows.apply_tensor import apply_conditional_to_tensor

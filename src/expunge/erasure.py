@@ -81,6 +81,20 @@ class Erasure:
             _meta=json.loads(json.dumps(dict(meta or {}))),
         )
 
+    @classmethod
+    def identity(cls, n_features: int) -> Erasure:
+        """The erasure that leaves every row as it is.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        Erasure
+        """
+        return cls(np.zeros((n_features, 0)), np.zeros((0, n_features)))
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an Erasure is frozen: {name!r} cannot be set")
 
@@ -157,13 +171,14 @@ class Erasure:
         if is_tensor(X):
             from expunge.rows.apply_tensor import apply_to_tensor
 
-            self._check_width(check_tensor(X).shape)
+            self.check_width(check_tensor(X).shape)
             return cast(NDArray[Any], apply_to_tensor(self, X, out))
         X = as_matrix(X)
-        self._check_width(X.shape)
+        self.check_width(X.shape)
         return apply_to_array(self, X, out)
 
-    def _check_width(self, shape: tuple[int, ...]) -> None:
+    def check_width(self, shape: tuple[int, ...]) -> None:
+        """Refuse rows of another width than this erasure is for."""
         if not shape or shape[-1] != self.n_features:
             raise InputError(
                 f"X has {shape[-1] if shape else 0} features, but this erasure is expecting "

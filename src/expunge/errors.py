@@ -11,7 +11,10 @@ __all__ = [
     "MissingPackage",
     "NotConverged",
     "NotNumeric",
+    "NothingLeft",
+    "NumbersAsClasses",
     "RankTruncated",
+    "UnitsMatter",
 ]
 
 
@@ -83,3 +86,15 @@ class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn is
 
 class RankTruncated(UserWarning):
     """Singular values were treated as zero although they exceed rounding error."""
+
+
+class NothingLeft(UserWarning):
+    """The erasure leaves next to nothing of the rows: all of them become nearly the same."""
+
+
+class NumbersAsClasses(UserWarning):
+    """Whole numbers stored as floats, with many different values, were taken for classes."""
+
+
+class UnitsMatter(UserWarning):
+    """Columns differ so much in spread that the widest of them decides what is erased."""

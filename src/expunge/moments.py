@@ -297,12 +297,12 @@ def check_range(moments: Moments, X: NDArray[Any], weights: Array | None) -> Non
         column = column if weights is None else column[weights > 0]
         fits[j] &= bool((column == column[:1]).all())
     if not fits.all():
-        j = int(np.argmin(fits))
+        first = int(np.argmin(fits))
         raise InputError(
             f"X has columns out of range: numbers beyond {LARGEST:g}, or that vary by less than "
             f"{1 / LARGEST:g}, have squares that float64 does not hold",
-            f"{int((~fits).sum())} of {fits.size} columns, the first is column {j} with mean "
-            f"{moments.mean_x[j]:.3g} and spread {spread[j]:.3g}",
+            f"{int((~fits).sum())} of {fits.size} columns, the first is column {first} with mean "
+            f"{moments.mean_x[first]:.3g} and spread {spread[first]:.3g}",
             "Divide such columns by a constant, or drop the outlier, and fit again",
         )
     size = np.sqrt(np.maximum(np.diag(moments.zz), 0.0) / (moments.weight or 1.0))

@@ -195,10 +195,22 @@ def test_a_weak_direction_of_the_concept_is_kept_in_the_rank():
     assert abs(np.cov(clean[:, 1], z[:, 1])[0, 1]) < 1e-16
 
 
-def test_a_direction_at_the_edge_of_rounding_is_cut_with_a_warning():
-    X = np.random.default_rng(0).normal(size=(500, 5)) * 1e-15
+@pytest.mark.parametrize("narrow", [1e-5, 1e-11])
+def test_a_narrow_column_is_erased_in_its_own_units(narrow):
+    X = np.random.default_rng(0).normal(size=(500, 5))
     z = np.random.default_rng(1).normal(size=(500, 2))
-    X[:, :2] += z * [1.0, 1e-11]
+    X[:, :2] += z
+    X[:, 1] *= narrow
+    eraser = ex.LEACE().fit(X, z)
+    assert eraser.rank_ == 2
+    assert eraser.certificate_.erased
+
+
+def test_a_direction_at_the_edge_of_rounding_is_cut_with_a_warning():
+    X = np.random.default_rng(0).normal(size=(500, 5))
+    z = np.random.default_rng(1).normal(size=500)
+    X[:, 0] += z
+    z = np.column_stack([z, z + 1e-11 * X[:, 1]])  # two numbers that are next to one
     with pytest.warns(ex.RankTruncated, match="treated as zero"):
         assert ex.LEACE().fit(X, z).rank_ == 1
 

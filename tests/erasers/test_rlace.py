@@ -94,24 +94,25 @@ def auto_fit(name):
 @pytest.mark.parametrize("name", GAMES)
 def test_auto_is_never_below_the_other_solvers(name):
     X, y, rank, options = GAMES[name]
-    auto = auto_fit(name).certificate_
+    auto, reached = auto_fit(name).certificate_, auto_fit(name).history_[-1].value
     paper = {"solver": "descent_ascent", "max_iter": 600, "evaluate_every": 200}
     others = [
         ex.RLACE(rank, **paper, step_size=0.05, **options).fit(X, y),
         ex.RLACE(rank, solver=ex.SubspaceAscent(explore=0), **options).fit(X, y),
     ]
     for other in others:
-        assert auto.value >= other.certificate_.value - 1e-5 * auto.bound, other.solver_
+        best = max(record.value for record in other.history_)  # in the game's own units
+        assert reached >= best - 1e-5 * auto.bound, other.solver_
         assert other.certificate_.value > 0
     assert auto.value <= auto.primal <= auto.bound + 1e-12
 
 
 @pytest.mark.parametrize("name", [name for name in GAMES if name != "exact"])
-def test_the_certificate_is_below_the_history_and_near_it(name):
+def test_the_history_never_falls_and_the_certificate_is_tight(name):
     eraser = auto_fit(name)
-    last, found = eraser.history_[-1], eraser.certificate_
-    assert found.value <= last.value + 1e-7 * found.bound
-    assert found.value == pytest.approx(last.value, rel=1e-4)
+    found = eraser.certificate_
+    assert not found.erased
+    assert found.primal - 1e-5 * found.bound <= found.value <= found.primal <= found.bound
     values = [record.value for record in eraser.history_]
     assert values == sorted(values)
 

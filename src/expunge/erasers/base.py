@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,11 +19,14 @@ from expunge.conditional import ConditionalErasure
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics, class_moments
 from expunge.erasure import Erasure
-from expunge.errors import InputError
+from expunge.errors import InputError, NothingLeft, UnitsMatter
 from expunge.game.certificate import Certificate, certify, certify_moments
+from expunge.game.conditional_certificate import certify_conditional
+from expunge.game.kept import Kept, kept_in_moments, kept_in_rows
 from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
 from expunge.inputs import check_concept, check_number, check_rows, check_weights
+from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.parallel import one_blas_thread
 
@@ -39,9 +42,9 @@ Guarantee = Literal[
     "equal_class_covariances",
 ]
 
+LITTLE = 0.01  # share of the variance below which nothing to speak of is left
+UNITS = 1000  # ratio of spreads from which one column decides for all
 SMALL = 256  # width up to which threads cost more than they give in d x d work
-
-Map = Erasure | ConditionalErasure
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -102,6 +105,10 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _check_parameters(self, n_features: int) -> None:
         """Refuse bad parameters before any work."""
+
+    def _depends_on_units(self) -> bool:
+        """Whether what is erased changes when a column is given in another unit."""
+        return False
 
     def _certificate_terms(self) -> dict[str, Any]:
         """Settings of the certificate: loss, fit_intercept, alpha, tol."""
@@ -301,15 +308,48 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         small = seen.moments.n_features <= SMALL
         with one_blas_thread() if small else nullcontext():
             solution = self._solve(seen, data)
-        erasure = self._map(seen, solution)
-        return erasure, self._certify(erasure, seen.moments, data), solution
+        erasure = self._map(seen, solution, {})
+        if isinstance(erasure, Erasure) and data is None:
+            kept = kept_in_moments(seen.moments, erasure)
+        elif data is not None:
+            kept = kept_in_rows(data.rows, erasure, seen.moments, data.concept, data.weights)
+        else:
+            kept = None
+        certificate = self._certify(erasure, seen.moments, data, kept)
+        self._caution(seen.moments, kept)
+        meta = self._meta(seen, solution, kept)
+        return self._map(seen, solution, meta), certificate, solution
 
-    def _map(self, seen: Statistics, solution: Solution) -> Map:
+    def _caution(self, moments: Moments, kept: Kept | None) -> None:
+        """Warn where the result is not what people expect."""
+        if kept is not None and kept.average < LITTLE:
+            warnings.warn(
+                NothingLeft(
+                    f"{type(self).__name__} leaves {100 * kept.average:.2g} % of the variance of "
+                    "the average column: all rows become nearly the same row. The "
+                    f"concept ({len(moments.labels)} classes or columns) spans what the {kept.n_features} columns hold. Take fewer classes, "
+                    "concept_type='continuous' for numbers, or a lower rank"
+                ),
+                stacklevel=4,
+            )
+        spreads = np.sqrt(moments.squares[moments.squares > 0] / moments.weight)
+        if self._depends_on_units() and spreads.size and spreads.max() > UNITS * spreads.min():
+            warnings.warn(
+                UnitsMatter(
+                    f"{type(self).__name__} depends on the units of the columns, and their spreads "
+                    f"differ by a factor of {spreads.max() / spreads.min():.2g}: the widest column "
+                    "decides what is erased. Standardise the columns first, or take LEACE() or "
+                    "RLACE(scale='std'), which do not depend on units"
+                ),
+                stacklevel=4,
+            )
+
+    def _map(self, seen: Statistics, solution: Solution, meta: dict[str, Any]) -> Map:
         """The map of a solution, at the strength asked for."""
-        meta, s, moments = self._meta(seen, solution), self.strength, seen.moments
+        s, moments = self.strength, seen.moments
         if solution.shift is None:
-            kept = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
-            left, right = s * solution.left[:, kept], solution.right[kept]
+            taken = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
+            left, right = s * solution.left[:, taken], solution.right[taken]
             return Erasure(left, right, solution.center, meta=meta)
         return ConditionalErasure(
             solution.shift,
@@ -322,14 +362,15 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             meta=meta,
         )
 
-    def _certify(self, erasure: Map, moments: Moments, data: Data | None) -> Certificate | None:
+    def _certify(
+        self, erasure: Map, moments: Moments, data: Data | None, kept: Kept | None
+    ) -> Certificate | None:
         if not self._certifies():
             return None
-        terms, loss = self._certificate_terms(), self._loss(moments)
+        terms, loss = {**self._certificate_terms(), "kept": kept}, self._loss(moments)
         if isinstance(erasure, ConditionalErasure):
-            identity = Erasure(np.zeros((moments.n_features, 0)), np.zeros((0, moments.n_features)))
-            moved = replace(moments, xz=erasure.cross_covariance_left(moments.xz, moments.zz))
-            return certify_moments(moved, identity, loss, **terms)
+            given = (None,) * 3 if data is None else (data.rows, data.concept, data.weights)
+            return certify_conditional(erasure, moments, loss, *given, **terms)
         if data is None:
             return certify_moments(moments, erasure, loss, **terms)
         return certify(
@@ -341,7 +382,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         name = "squared" if moments.kind == "continuous" else "cross_entropy"
         return loss_for(name, moments.kind, len(moments.labels))
 
-    def _meta(self, seen: Statistics, solution: Solution) -> dict[str, Any]:
+    def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
         moments = seen.moments
         parameters = {key: jsonable(value) for key, value in self.get_params(deep=False).items()}
         return {
@@ -352,6 +393,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             if self._needs_concept()
             else None,
             "n": moments.n,
+            "kept": None if kept is None else kept.to_meta(),
             "fingerprint": seen.seen.to_meta(),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }

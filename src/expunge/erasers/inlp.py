@@ -127,6 +127,9 @@ class INLP(BaseEraser):
         check_number(self.validation_fraction, "validation_fraction", strict=True, most=0.9)
         check_rng(self.random_state)
 
+    def _depends_on_units(self) -> bool:
+        return True
+
     def _why_not_streaming(self) -> str:
         if self.loss == "squared" and self.rank != "auto" and self.classifier is None:
             return ""

@@ -54,7 +54,6 @@ class LEACE(BaseEraser):
     Examples
     --------
     >>> import numpy as np
-import scipy.linalg
     >>> import expunge as ex
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 3, 300)
@@ -128,7 +127,6 @@ class SPLINCE(BaseEraser):
     Examples
     --------
     >>> import numpy as np
-import scipy.linalg
     >>> import expunge as ex
     >>> rng = np.random.default_rng(0)
     >>> z, task = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
@@ -197,6 +195,9 @@ class _LeadingDirections(BaseEraser):
     def _needs_second(self) -> bool:
         return False
 
+    def _depends_on_units(self) -> bool:
+        return True
+
     def _columns(self, moments: Moments) -> Array:
         """The matrix (d x m) whose leading directions go; its columns span those of Σxz."""
         raise NotImplementedError
@@ -236,7 +237,6 @@ class SAL(_LeadingDirections):
     Examples
     --------
     >>> import numpy as np
-import scipy.linalg
     >>> import expunge as ex
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=(200, 2))
@@ -269,7 +269,6 @@ class MeanProjection(_LeadingDirections):
     Examples
     --------
     >>> import numpy as np
-import scipy.linalg
     >>> import expunge as ex
     >>> X, y = np.array([[0.0, 1.0], [0.0, 3.0], [2.0, 1.0], [2.0, 3.0]]), ["a", "a", "b", "b"]
     >>> ex.MeanProjection().fit(X, y).transform(X)

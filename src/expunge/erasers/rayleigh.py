@@ -111,6 +111,9 @@ class RayleighEraser(BaseEraser):
     def _needs_second(self) -> bool:
         return True
 
+    def _depends_on_units(self) -> bool:
+        return isinstance(self.objective, str) and self.objective in ("pls", "pca")
+
     def _check_parameters(self, n_features: int) -> None:
         check_rank(self.rank, n_features)
         if isinstance(self.objective, str):

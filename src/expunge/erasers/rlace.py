@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError, NotConverged
@@ -17,6 +20,8 @@ from expunge.game.subspace_ascent import SubspaceAscent, subspace_ascent
 from expunge.inputs import ConceptType, check_choice, check_number, check_rank, check_rng
 from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.rows.base import Rows
+from expunge.rows.dense import DenseRows
 
 __all__ = ["RLACE", "Solver"]
 
@@ -37,6 +42,11 @@ class RLACE(BaseEraser):
 
     With an intercept the map is x -> mean + (I - Q)(x - mean). Without, it is x -> (I - Q)x, which
     does not protect against predictors that have an intercept.
+
+    An orthogonal projection depends on the units of the columns: one in dollars beside others in
+    years takes the whole direction, and is lost with it. Erasure is exact in any units, but what
+    else is lost is not. Where the columns are not of one kind (a table), take ``scale="std"``, or
+    `LEACE`; a warning (`UnitsMatter`) says when spreads differ by more than a factor of 1,000.
 
     Parameters
     ----------
@@ -71,6 +81,10 @@ class RLACE(BaseEraser):
         Called with every record of the history; a true answer stops the solver.
     verbose : bool
         Whether to show a progress bar.
+    scale : {"none", "std"}
+        Units in which the game is played: "none" those of X, "std" each column's own standard
+        deviation. The map is affine in the units of X either way; with "std" it is orthogonal
+        between standardised columns only.
     strength : float
         From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed: the map
         x -> x - strength · Q(x - mean) can be undone, so a predictor finds the concept again.
@@ -127,6 +141,7 @@ class RLACE(BaseEraser):
         random_state: Any = None,
         callback: Callback | None = None,
         verbose: bool = False,
+        scale: str = "none",
         strength: float = 1.0,
     ) -> None:
         self.rank = rank
@@ -144,6 +159,7 @@ class RLACE(BaseEraser):
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
+        self.scale = scale
         self.strength = strength
 
     @property
@@ -158,6 +174,7 @@ class RLACE(BaseEraser):
         check_rank(self.rank, n_features)
         if not isinstance(self.solver, DescentAscent | SubspaceAscent):
             check_choice(self.solver, SOLVERS, "solver")
+        check_choice(self.scale, ("none", "std"), "scale")
         check_number(self.alpha, "alpha", strict=True)
         check_number(self.tol, "tol", most=float("inf"))
         check_number(self.step_size, "step_size", strict=True)
@@ -180,6 +197,9 @@ class RLACE(BaseEraser):
     def _second_for_fit(self) -> bool:
         return False  # a second pass is made in the cases that need it
 
+    def _depends_on_units(self) -> bool:
+        return self.scale == "none"
+
     def _certificate_terms(self) -> dict[str, Any]:
         return {"fit_intercept": self.fit_intercept, "alpha": self.alpha, "tol": self.tol}
 
@@ -198,12 +218,14 @@ class RLACE(BaseEraser):
         return loss_for(self.loss, moments.kind, len(moments.labels))
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
-        moments = seen.moments
+        units = seen.moments.spreads if self.scale == "std" else None
+        moments = seen.moments if units is None else seen.moments.in_units(units)
         null = null_model(self._loss(moments), moments, self.fit_intercept)
         name = self._solver_name(null)
         if name == "closed_form":
             if data is not None and self.rank != "auto" and self.rank > null.rank:
                 moments = data.moments(second=True)
+                moments = moments if units is None else moments.in_units(units)
             U = closed_form(null, moments, self.rank)
             found = SolveResult(U, null.value, name, StopReason.EXACT, (Step(1, null.value),))
         elif data is None:
@@ -213,11 +235,14 @@ class RLACE(BaseEraser):
                 f"Call fit on all rows, or take rank={null.rank} or more, which streams",
             )
         else:
+            data = data if units is None else replace(data, rows=_in_units(data.rows, units))
             found = self._play(name, self._problem(data), null.rank)
         self._warn(found)
-        center = moments.mean_x if self.fit_intercept else None
-        U = found.basis
-        return Solution(U, U.T, center, name, found.value, found.history, found.spectrum)
+        center = seen.moments.mean_x if self.fit_intercept else None
+        left, right = found.basis, found.basis.T
+        if units is not None:
+            left, right = left * units[:, None], right / units
+        return Solution(left, right, center, name, found.value, found.history, found.spectrum)
 
     def _problem(self, data: Data) -> Problem:
         moments = data.moments(second=True)
@@ -272,3 +297,9 @@ class RLACE(BaseEraser):
         else:
             return
         warnings.warn(NotConverged(note), stacklevel=5)
+
+
+def _in_units(rows: Rows, units: Array) -> Rows:
+    """A copy of the rows in other units."""
+    X = np.asarray(rows.X)  # type: ignore[attr-defined]
+    return DenseRows(X / units.astype(X.dtype if X.dtype.kind == "f" else np.float64))

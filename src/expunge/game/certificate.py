@@ -214,7 +214,7 @@ def certify(
         full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
         precision = float(np.clip(tol, *PRECISION)) / 10
         for group in _groups(open_, moments):
-            at = None if group[0].columns is None else [j for part in group for j in part.columns]
+            at = [j for part in group for j in part.columns or ()] or None
             play = _Play(
                 rows,
                 concept if at is None else concept.only(at),
@@ -323,7 +323,9 @@ class _Play:
             found = fit_predictor(problem, tol=precision, max_passes=max_passes, start=start)
             start, lower = (found.coef, found.intercept), max(lower, found.lower_bound)
         if len(parts) == 1:
-            upper = found.value if smooth is loss else self._value(loss, *start)
+            upper = (
+                found.value if smooth is loss else self._value(loss, found.coef, found.intercept)
+            )
             parts[0].learn(lower, upper)
             return
         for j, part in enumerate(parts):

@@ -31,12 +31,15 @@ class Kept:
         billionth of the one before; 1 where there was none.
     variance : float
         Share of the total variance that is left.
+    average : float
+        The same share, averaged over columns: whatever their units.
     columns : int
         Columns that keep at least a hundredth of their variance; one that never varied is kept.
     """
 
     spreads: Array
     variance: float
+    average: float
     columns: int
 
     @property
@@ -47,10 +50,6 @@ class Kept:
     def to_meta(self) -> dict[str, Any]:
         """As JSON values."""
         return {"variance": self.variance, "columns": self.columns, "of": self.n_features}
-
-    def __str__(self) -> str:
-        share = f"{100 * self.variance:.3g} %"
-        return f"kept: {share} of the variance, {self.columns} of {self.n_features} columns"
 
 
 def kept_in_rows(
@@ -89,7 +88,7 @@ def kept_in_rows(
 
 
 def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
-    """What is left, from second moments; None where they are not known.
+    """What is left, from second moments; None where they are not known and something is left.
 
     Parameters
     ----------
@@ -100,9 +99,10 @@ def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
     -------
     Kept or None
     """
-    if moments.xx is None:
+    if moments.xx is None and erasure.rank < erasure.n_features:
         return None
-    S = moments.cov_xx
+    # with every direction erased nothing is left, whatever the covariances
+    S = np.diag(moments.squares) / moments.weight if moments.xx is None else moments.cov_xx
     T = S - erasure.left @ (erasure.right @ S)  # M Σ
     after = np.diag(T) - np.einsum("ij,ij->i", T @ erasure.right.T, erasure.left)
     before = moments.squares / moments.weight
@@ -119,5 +119,6 @@ def _kept(before: Array, after: Array, whole: Array) -> Kept:
     return Kept(
         spreads=np.where(units > 0, units, 1.0),
         variance=float(after.sum()) / total if total > 0 else 1.0,
+        average=float(share[before > 0].mean()) if total > 0 else 1.0,
         columns=int((share >= GONE).sum()),
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from expunge.concept import Concept, Kind, Label
-from expunge.errors import InputError
+from expunge.errors import InputError, NumbersAsClasses
 from expunge.inputs.matrices import (
     as_numpy_if_tensor,
     check_finite,
@@ -24,6 +24,8 @@ from expunge.inputs.several import join_concepts, match_labels, split_concepts
 __all__ = ["ConceptType", "check_concept", "check_known"]
 
 ConceptType = Literal["auto", "classes", "labels", "continuous"]
+
+MANY = 20  # classes from which whole numbers stored as floats look like amounts
 
 OF_TARGET_TYPE: dict[str, str] = {
     "binary": "classes",
@@ -52,7 +54,8 @@ def check_concept(
     n_samples : int
         Rows it has to match.
     concept_type : {"auto", "classes", "labels", "continuous"}
-        "auto" follows scikit-learn's `type_of_target`.
+        "auto" follows scikit-learn's `type_of_target`: whole numbers are classes, also when they
+        are stored as floats; a warning says so where those have more than 20 different values.
     name, owner : str
         What to call the concept and its user in messages.
     whole : bool
@@ -101,7 +104,17 @@ def check_concept(
     _check_labels_finite(values, name)
     kind = _kind(values, concept_type, name)
     if kind == "classes":
-        return _classes(values, name, whole)
+        found = _classes(values, name, whole)
+        if concept_type == "auto" and values.dtype.kind == "f" and found.width > MANY:
+            warnings.warn(
+                NumbersAsClasses(
+                    f"{name} holds whole numbers as floats with {found.width} different values; "
+                    "they are taken for classes. Say concept_type='continuous' if they are "
+                    "amounts, or concept_type='classes' if they are not"
+                ),
+                stacklevel=4,
+            )
+        return found
     return _columns(values, kind, _column_names(y), name, whole)
 
 

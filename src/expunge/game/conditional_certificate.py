@@ -1,0 +1,58 @@
+"""The certificate of a map that is told the concept of each row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from expunge.concept import Concept
+from expunge.conditional import ConditionalErasure
+from expunge.erasure import Erasure
+from expunge.game.certificate import Certificate, certify, certify_moments
+from expunge.game.losses import Loss
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.rows.base import Rows
+from expunge.rows.dense import DenseRows
+
+__all__ = ["certify_conditional"]
+
+
+def certify_conditional(
+    erasure: ConditionalErasure,
+    moments: Moments,
+    loss: Loss,
+    rows: Rows | None = None,
+    concept: Concept | None = None,
+    weights: Array | None = None,
+    **terms: Any,
+) -> Certificate | None:
+    """Certificate of a conditional erasure, from moments where they suffice, else from rows.
+
+    Parameters
+    ----------
+    erasure : ConditionalErasure
+    moments : Moments
+        Of rows and concept before the erasure.
+    loss : Loss
+    rows, concept, weights : optional
+        The rows themselves, without which only full erasure can be certified.
+    **terms
+        Of `certify`: fit_intercept, alpha, tol, kept.
+
+    Returns
+    -------
+    Certificate or None
+        None where the moments prove nothing and there are no rows.
+    """
+    identity = Erasure.identity(moments.n_features)
+    moved = replace(moments, xz=erasure.cross_covariance_left(moments.xz, moments.zz), xx=None)
+    quick = certify_moments(moved, identity, loss, **terms)
+    if quick.erased:
+        return quick
+    if rows is None or concept is None:
+        return quick if quick.value > 0 else None
+    clean = erasure.transform_known(np.asarray(rows.X, dtype=np.float64), concept)  # type: ignore[attr-defined]
+    return certify(DenseRows(clean), concept, identity, loss, weights=weights, **terms)

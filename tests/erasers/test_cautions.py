@@ -1,0 +1,132 @@
+"""Fits that would surprise: nothing left, numbers taken for classes, units that decide."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import expunge as ex
+
+
+def table(n=600, d=5, classes=6, seed=0):
+    """A table of whole numbers with more classes than it can hold directions for."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    return rng.poisson(4 + rng.uniform(0, 3, size=(classes, d))[y]).astype(float), y
+
+
+WIPING = ["RLACE", "LEACE", "SAL", "MeanProjection", "SPLINCE", "RayleighEraser"]
+
+
+@pytest.mark.parametrize("name", WIPING)
+def test_a_table_that_is_wiped_out_is_warned_about(name):
+    X, y = table()
+    with pytest.warns(ex.NothingLeft, match="fewer classes, concept_type='continuous'"):
+        eraser = ex.ERASERS[name]().fit(X, y)
+    assert np.ptp(eraser.transform(X), axis=0).max() < 1e-9
+    assert eraser.certificate_.variance_kept < 1e-12
+    assert eraser.certificate_.columns_kept == 0
+    assert "0 of 5 columns" in str(eraser.certificate_)
+    assert eraser.erasure_.meta["kept"] == {
+        "variance": eraser.certificate_.variance_kept,
+        "columns": 0,
+        "of": 5,
+    }
+
+
+@pytest.mark.parametrize("name", WIPING)
+def test_a_stream_that_is_wiped_out_is_warned_about(name):
+    X, y = table()
+    stream = ex.ERASERS[name]().partial_fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
+    with pytest.warns(ex.NothingLeft):
+        _ = stream.erasure_
+
+
+@pytest.mark.parametrize("name", list(ex.ERASERS))
+def test_an_ordinary_fit_says_what_was_kept_and_does_not_warn(name):
+    X, y = table(classes=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        eraser = ex.ERASERS[name]().fit(X, y)
+    kept = eraser._settled()[0].meta["kept"]
+    assert 0.2 < kept["variance"] <= 1 + 1e-9
+    assert kept["of"] == 5
+
+
+def test_what_is_kept_is_what_was_measured():
+    X, y = table(classes=2)
+    eraser = ex.LEACE().fit(X, y)
+    share = eraser.transform(X).var(axis=0).sum() / X.var(axis=0).sum()
+    assert eraser.certificate_.variance_kept == pytest.approx(share, rel=1e-12)
+    stream = ex.LEACE().partial_fit(X, y)
+    assert stream.certificate_.variance_kept == pytest.approx(share, rel=1e-10)
+
+
+def test_whole_numbers_stored_as_floats_are_asked_about():
+    X, _ = table()
+    age = np.random.default_rng(1).integers(20, 70, len(X)).astype(float)
+    with pytest.warns(ex.NumbersAsClasses, match=r"50 different values.*continuous"):
+        ex.inputs.check_concept(age, len(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ex.inputs.check_concept(age.astype(int), len(X))  # whole numbers are classes
+        ex.inputs.check_concept(age % 3, len(X))  # as 0.0, 1.0, 2.0 are
+        ex.inputs.check_concept(age, len(X), concept_type="classes")
+        ex.inputs.check_concept(age, len(X), concept_type="continuous")
+
+
+def money(n=2000):
+    """Five columns of which one is in dollars."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 5)) + np.outer(y, [1, 1, 1, 0, 0])
+    return X * [1, 1, 2e4, 1, 1], y
+
+
+def held_out(X, y):
+    return cross_val_score(make_pipeline(StandardScaler(), LogisticRegression()), X, y).mean()
+
+
+@pytest.mark.parametrize("name", ["RLACE", "SAL", "MeanProjection", "INLP"])
+def test_units_that_decide_are_warned_about(name):
+    X, y = money()
+    with pytest.warns(ex.UnitsMatter, match="factor of 2"):
+        ex.ERASERS[name](1).fit(X, y)
+
+
+def test_scale_std_does_not_depend_on_units():
+    X, y = money()
+    assert held_out(X, y) > 0.75
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        eraser = ex.RLACE(scale="std").fit(X, y)
+    clean = eraser.transform(X)
+    assert eraser.certificate_.erased
+    assert held_out(clean, y) < 0.53
+    other = ex.RLACE(scale="std").fit(X * [1, 1e3, 1e-4, 7, 1], y)
+    np.testing.assert_allclose(
+        other.transform(X * [1, 1e3, 1e-4, 7, 1]) / [1, 1e3, 1e-4, 7, 1], clean, rtol=1e-9
+    )
+    # the plain projection loses the wide column, this one a part of three
+    with pytest.warns(ex.UnitsMatter):
+        plain = ex.RLACE().fit(X, y).transform(X)
+    share, plain_share = clean.var(0) / X.var(0), plain.var(0) / X.var(0)
+    assert plain_share[2] < 1e-6
+    assert share.min() > 0.5
+
+
+@pytest.mark.parametrize("rank", ["auto", 1, 3])
+@pytest.mark.parametrize("solver", ["auto", "descent_ascent"])
+def test_scale_std_is_the_game_on_standardised_rows(rank, solver):
+    X, y = table(classes=4)
+    X = X * [1, 10, 0.1, 3, 1]
+    options = {"solver": solver, "max_iter": 300, "evaluate_every": 100}
+    eraser = ex.RLACE(rank, scale="std", **options).fit(X, y)
+    by_hand = ex.RLACE(rank, **options).fit(X / X.std(0), y)
+    np.testing.assert_allclose(
+        eraser.transform(X) / X.std(0), by_hand.transform(X / X.std(0)), atol=1e-6
+    )
