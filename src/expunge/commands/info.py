@@ -62,6 +62,7 @@ def describe(erasure: Erasure) -> dict[str, Any]:
         "orthogonal": erasure.is_orthogonal,
         "concept": {"kind": concept.get("kind"), "labels": concept.get("labels")},
         "n_rows": meta.get("n"),
+        "kept": dict(_mapping(meta.get("kept"))) or None,
         "fingerprint": fingerprint.get("digest"),
         "parameters": dict(_mapping(meta.get("parameters"))),
         "versions": dict(_mapping(meta.get("versions"))),
@@ -98,6 +99,7 @@ def _lines(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("projection", "orthogonal" if found["orthogonal"] else "oblique"),
         ("concept", _concept(concept["kind"], concept["labels"])),
         ("rows fitted", _count(found["n_rows"])),
+        ("kept", _kept(found["kept"])),
         ("fingerprint", _said(found["fingerprint"])),
         ("parameters", _pairs(found["parameters"])),
         ("versions", _pairs(found["versions"])),
@@ -114,6 +116,14 @@ def _concept(kind: Any, labels: Any) -> str:
         return _said(kind)
     more = f", and {len(names) - LABELS_SHOWN} more" if len(names) > LABELS_SHOWN else ""
     return f"{_said(kind)}: {', '.join(names[:LABELS_SHOWN])}{more}"
+
+
+def _kept(kept: Any) -> str:
+    share = _mapping(kept).get("variance")
+    if not isinstance(share, int | float):
+        return UNKNOWN
+    columns, total = (_said(_mapping(kept).get(key)) for key in ("columns", "of"))
+    return f"{100 * share:.3g} % of the variance, {columns} of {total} columns"
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

@@ -327,7 +327,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 NothingLeft(
                     f"{type(self).__name__} leaves {100 * kept.average:.2g} % of the variance of "
                     "the average column: all rows become nearly the same row. The "
-                    f"concept ({len(moments.labels)} classes or columns) spans what the {kept.n_features} columns hold. Take fewer classes, "
+                    f"concept ({len(moments.labels)} classes or columns) spans what the "
+                    f"{kept.n_features} columns hold. Take fewer classes, "
                     "concept_type='continuous' for numbers, or a lower rank"
                 ),
                 stacklevel=4,
