@@ -44,15 +44,16 @@ def build(plan: Plan) -> Case:
     rng = np.random.default_rng(plan.seed)
     n = plan.rows.n
     y, numbers = _target(plan.target, n, rng)
-    values = _values(plan.rows, numbers, rng)
+    with np.errstate(over="ignore", under="ignore"):
+        values = _values(plan.rows, numbers, rng)
     task = None
     if plan.task:
-        lean = numbers.sum(axis=1) + values.astype(float)[:, -1] * 0 + rng.normal(size=n)
+        lean = numbers @ rng.normal(size=numbers.shape[1]) + rng.normal(size=n)
         task = (lean > np.median(lean)).astype(int)
     weights = _weights(plan.weights, numbers, n, rng)
     values = _typed(values, plan.rows.dtype)
     X = _at_home(values, plan.rows.home)
-    kind, Z = columns_of(y, weights)
+    kind, Z = columns_of(y, None if plan.weights.defect else weights)
     if plan.rows.defect:
         X = _spoilt_rows(values.astype(np.float64), plan.rows.defect)
     if plan.target.defect:

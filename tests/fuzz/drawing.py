@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import expunge as ex
@@ -201,8 +202,6 @@ def _parameters(source: Any, entry: str, rows: Rows, target: Target) -> dict[str
 
 def _spoilt(source: Any, plan: Plan) -> Plan:
     """The same plan with one thing that has to be refused."""
-    from dataclasses import replace
-
     what = source.choice(("parameter", "parameter", "rows", "target", "weights"))
     names = sorted(parameter_names(plan.entry) & BAD.keys())
     if what == "parameter" and names:
@@ -214,7 +213,7 @@ def _spoilt(source: Any, plan: Plan) -> Plan:
     if what == "target" and plan.entry != "PairPCA":
         defect = source.choice(("none", "short", "nan", "single"))
         if plan.parameters.get("objective") != "pca":
-            return replace(plan, target=Target(defect=defect))
+            return replace(plan, target=Target(defect=defect), task=False)
     if what == "weights":
         defect = source.choice(("negative", "nan", "short", "zero"))
         return replace(plan, weights=Weights(defect=defect))

@@ -17,13 +17,14 @@ import multiprocessing
 import os
 import sys
 import time
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
 import scipy.linalg  # noqa: F401  # loads SciPy's BLAS, so that it is limited too
 from threadpoolctl import threadpool_limits
 
-from calling import run
+from calling import Report, run
 from drawing import draw_plan
 from findings import OUTCOMES, Finding
 from plans import Plan, RandomSource, simpler
@@ -43,7 +44,7 @@ class Tally:
     def note(self, seed: int, plan: Plan, ridge: str) -> None:
         """Run a plan and count it."""
         try:
-            report = run(plan, ridge=ridge)
+            report = _run(plan, ridge)
         except Finding as finding:
             self.outcomes[plan.entry, finding.outcome] += 1
             self.calls += 1
@@ -65,6 +66,18 @@ class Tally:
         self.calls += other.calls
         for kind, (times, seed, details) in other.faults.items():
             self._fault(kind, times, seed, details)
+
+
+def _run(plan: Plan, ridge: str) -> Report:
+    """Run a plan; an error in the fuzzer itself is a fault too, and must not end the process."""
+    try:
+        return run(plan, ridge=ridge)
+    except Finding:
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        name = f"{type(error).__name__} in the fuzzer, {place.name}:{place.lineno}"
+        raise Finding("raw", name, str(error)) from error
 
 
 def work(queue: multiprocessing.Queue[Tally], seeds: range, until: float, options: Options) -> None:
@@ -95,13 +108,11 @@ def simplest(plan: Plan, finding: Finding, ridge: str) -> tuple[Plan, Finding]:
             if time.monotonic() > until:
                 return plan, finding
             try:
-                run(other, ridge=ridge)
+                _run(other, ridge)
             except Finding as found:
                 if (found.outcome, found.name) == (finding.outcome, finding.name):
                     plan, finding, going = other, found, True
                     break
-            except Exception:  # a plan that cannot be built
-                continue
     return plan, finding
 
 
@@ -142,7 +153,7 @@ def replay(seed: int, options: Options) -> int:
     plan = draw_plan(RandomSource(seed), options.only)
     print(plan)
     try:
-        report = run(plan, ridge=options.ridge)
+        report = _run(plan, options.ridge)
     except Finding as finding:
         print(finding)
         return 1
