@@ -17,6 +17,7 @@ SLOW = {"rank_path": 1, "compare": 1, "audit": 1}
 # not drawn: what only shows progress, is called back, or is a model of its own
 FIXED = {"callback", "verbose", "classifier", "random_state", "concept_type"}
 
+# what has to be refused
 BAD: dict[str, tuple[Any, ...]] = {
     "rank": (0, -1, 99, 2.5, True, "two", None),
     "strength": (-0.1, 1.1, float("nan"), "full", None),

@@ -17,19 +17,16 @@ import multiprocessing
 import os
 import sys
 import time
-import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
 import scipy.linalg  # noqa: F401  # loads SciPy's BLAS, so that it is limited too
 from threadpoolctl import threadpool_limits
 
-from calling import Report, run
 from drawing import draw_plan
 from findings import OUTCOMES, Finding
-from plans import Plan, RandomSource, simpler
-
-MINIMISING = 20.0  # seconds that are spent on making one fault simpler
+from plans import Plan, RandomSource
+from simplifying import guarded, simplest
 
 
 @dataclass
@@ -44,7 +41,7 @@ class Tally:
     def note(self, seed: int, plan: Plan, ridge: str) -> None:
         """Run a plan and count it."""
         try:
-            report = _run(plan, ridge)
+            report = guarded(plan, ridge)
         except Finding as finding:
             self.outcomes[plan.entry, finding.outcome] += 1
             self.calls += 1
@@ -68,18 +65,6 @@ class Tally:
             self._fault(kind, times, seed, details)
 
 
-def _run(plan: Plan, ridge: str) -> Report:
-    """Run a plan; an error in the fuzzer itself is a fault too, and must not end the process."""
-    try:
-        return run(plan, ridge=ridge)
-    except Finding:
-        raise
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        name = f"{type(error).__name__} in the fuzzer, {place.name}:{place.lineno}"
-        raise Finding("raw", name, str(error)) from error
-
-
 def work(queue: multiprocessing.Queue[Tally], seeds: range, until: float, options: Options) -> None:
     """Run seed after seed until the time is up."""
     threadpool_limits(1, user_api="blas")
@@ -97,23 +82,6 @@ class Options:
 
     only: str | None
     ridge: str
-
-
-def simplest(plan: Plan, finding: Finding, ridge: str) -> tuple[Plan, Finding]:
-    """The simplest plan found in some seconds that shows the same kind of fault."""
-    until, going = time.monotonic() + MINIMISING, True
-    while going:
-        going = False
-        for other in simpler(plan):
-            if time.monotonic() > until:
-                return plan, finding
-            try:
-                _run(other, ridge)
-            except Finding as found:
-                if (found.outcome, found.name) == (finding.outcome, finding.name):
-                    plan, finding, going = other, found, True
-                    break
-    return plan, finding
 
 
 def show(tally: Tally, seconds: float) -> None:
@@ -153,7 +121,7 @@ def replay(seed: int, options: Options) -> int:
     plan = draw_plan(RandomSource(seed), options.only)
     print(plan)
     try:
-        report = _run(plan, options.ridge)
+        report = guarded(plan, options.ridge)
     except Finding as finding:
         print(finding)
         return 1
