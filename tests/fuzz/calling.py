@@ -101,7 +101,9 @@ def _calling(report: Report, what: str, *, foreign: bool = False) -> Iterator[No
             raise
         except Exception as error:
             where = _origin(error)
-            raise Finding("raw", f"{type(error).__name__} in {where}", f"{what}: {error}") from error
+            raise Finding(
+                "raw", f"{type(error).__name__} in {where}", f"{what}: {error}"
+            ) from error
     for warning in heard:
         if issubclass(warning.category, OURS):
             report.warned = True
@@ -232,9 +234,7 @@ def _check_saved(eraser: Any, case: Case, clean: np.ndarray, report: Report) -> 
         raise Finding("silent", "a saved erasure differs", f"{np.abs(out - clean).max():.3g}")
 
 
-def _check_stream(
-    eraser: Any, case: Case, clean: np.ndarray, report: Report, ridge: str
-) -> None:
+def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report, ridge: str) -> None:
     """Chunks give what the whole gives; on rows in odd units, what they certify holds too."""
     stream = ex.ERASERS[case.plan.entry](**case.plan.parameters)
     n = len(case.values)
@@ -318,9 +318,7 @@ def _run_slow(case: Case, report: Report) -> None:
         half = len(case.values) // 2
         a, b = _given(case, slice(0, half))["y"], _given(case, slice(half, None))["y"]
         with _calling(report, "audit"):
-            found = ex.audit(
-                erasure, case.values[:half], a, case.values[half:], b, probes="linear"
-            )
+            found = ex.audit(erasure, case.values[:half], a, case.values[half:], b, probes="linear")
             str(found)
             numbers = []
     if not np.isfinite(numbers).all():

@@ -46,7 +46,9 @@ def check_certificate(
     best = best_predictor(F, Y, case.w, loss, c.alpha, intercept)
     if not c.value <= best.value * (1 + ROUNDING) + tiny:
         said = f"value {c.value:.9g} of bound {c.bound:.9g}, erased {c.erased}"
-        raise Finding("unsound", "value above what a predictor reached", f"{said}; {best.value:.9g}")
+        raise Finding(
+            "unsound", "value above what a predictor reached", f"{said}; {best.value:.9g}"
+        )
     if not c.primal >= best.least.sum() * (1 - ROUNDING) - tiny:
         raise Finding(
             "unsound", "primal below what is possible", f"{c.primal:.9g}, {best.least.sum():.9g}"
@@ -95,4 +97,3 @@ def _check_scikit_learn(F: np.ndarray, case: Case, c: Any, bound: float) -> None
             "erased, but LogisticRegression gains",
             f"{bound:.6g} to {reached:.6g} with ridge {alpha:g}",
         )
-

@@ -20,9 +20,7 @@ class _Terse:
     """A dataclass that prints only what differs from its defaults."""
 
     def __repr__(self) -> str:
-        shown = [
-            f"{name}={value!r}" for name, value, default in _values(self) if value != default
-        ]
+        shown = [f"{name}={value!r}" for name, value, default in _values(self) if value != default]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
