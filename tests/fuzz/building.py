@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from plans import Plan, Rows, Target, Weights
 
 __all__ = ["Case", "build", "columns_of"]
@@ -166,7 +165,7 @@ def _values(rows: Rows, numbers: Array, rng: np.random.Generator) -> Array:
 def _typed(X: Array, dtype: str) -> Array:
     X = np.nan_to_num(X, posinf=1e308, neginf=-1e308)
     if dtype == "bool":
-        return X > np.median(X, axis=0)
+        return np.median(X, axis=0) < X
     if dtype.startswith("int"):
         info = np.iinfo(dtype)
         return np.clip(np.round(10 * X), info.min * 0.9, info.max * 0.9).astype(dtype)

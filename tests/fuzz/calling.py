@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-import expunge as ex
 from building import Case, as_array, build
 from certificates import check_certificate
 from exact_rows import spreads
 from findings import Finding, Refused
 from plans import Plan
 from promises import broken_promise, is_full_fit
+
+import expunge as ex
 
 __all__ = ["SECONDS", "Report", "run"]
 

@@ -6,12 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-
 from best_predictor import best_predictor, encoded, null_values
 from building import Case
 from exact_rows import erased_rows, features
 from findings import Finding
+from sklearn.linear_model import LogisticRegression
 
 __all__ = ["check_certificate"]
 

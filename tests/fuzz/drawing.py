@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import expunge as ex
 from plans import Plan, Rows, Target, Weights
+
+import expunge as ex
 
 __all__ = ["BAD", "ENTRIES", "FIXED", "draw_plan", "parameter_names"]
 
 # entries by how often they are drawn; the last three train probes, so they are slow
-ENTRIES = {name: 8 for name in ex.ERASERS} | {"RLACE": 24, "certify": 24, "LEACE": 12}
+ENTRIES = dict.fromkeys(ex.ERASERS, 8) | {"RLACE": 24, "certify": 24, "LEACE": 12}
 SLOW = {"rank_path": 1, "compare": 1, "audit": 1}
 
 # not drawn: what only shows progress, is called back, or is a model of its own

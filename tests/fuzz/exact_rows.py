@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from building import Case
 
 __all__ = ["center_of", "erased_rows", "features", "spreads", "units"]

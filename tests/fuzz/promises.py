@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from building import Case, columns_of
 from exact_rows import center_of, erased_rows, spreads
 from findings import Finding

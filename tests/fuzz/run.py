@@ -21,12 +21,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import scipy.linalg  # noqa: F401  # loads SciPy's BLAS, so that it is limited too
-from threadpoolctl import threadpool_limits
-
 from drawing import draw_plan
 from findings import OUTCOMES, Finding
 from plans import Plan, RandomSource
 from simplifying import guarded, simplest
+from threadpoolctl import threadpool_limits
 
 
 @dataclass

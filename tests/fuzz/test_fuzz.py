@@ -4,15 +4,15 @@
 """
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-
-import expunge as ex
 from calling import run
 from drawing import ENTRIES, FIXED, draw_plan, parameter_names
 from findings import Finding
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from plans import Plan, RandomSource, Rows, Target, Weights, simpler  # noqa: F401  # for eval
 from simplifying import simplest
+
+import expunge as ex
 
 EXAMPLES = {"RLACE": 240, "certify": 240, "INLP": 100}
 

@@ -8,12 +8,12 @@ import warnings
 
 import numpy as np
 import pytest
+from calling import run
 from numpy.random import default_rng
+from plans import Plan, Rows, Target, Weights
 from sklearn.linear_model import LogisticRegression
 
 import expunge as ex
-from calling import run
-from plans import Plan, Rows, Target, Weights
 
 
 def accuracy(X, y):
