@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+MINUTES ?= 30
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types fuzz bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/expunge demo --report expunge-demo.html
@@ -17,6 +18,10 @@ lint: $(VENV)/.test
 
 types: $(VENV)/.test
 	$(BIN)/mypy
+
+# random calls, each checked against a predictor of its own; ends with a table, and 1 on a fault
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES)
 
 bench: $(VENV)/.test
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -1,0 +1,98 @@
+"""Is a certificate true? Judged by a predictor of our own on explicit erased rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from best_predictor import best_predictor, encoded, null_values
+from building import Case
+from exact_rows import erased_rows, features
+from findings import Finding
+from sklearn.linear_model import LogisticRegression
+
+__all__ = ["check_certificate"]
+
+ROUNDING = 1e-6  # of V, allowed to the certificate
+SMALLER = 100.0  # how much less regularised the second predictor is
+
+
+def check_certificate(
+    certificate: Any, eraser: Any, case: Case, *, intercept: bool, ridge: str
+) -> None:
+    """Raise `Finding` where the certificate promises more than is so."""
+    c, name = certificate, str(certificate.loss)
+    numbers = (c.value, c.primal, c.bound, c.gap, c.ridge)
+    if not np.isfinite(numbers).all():
+        raise Finding("unsound", "certificate is not finite", str(numbers))
+    loss = _loss_name(name, case)
+    Y = encoded(case.Z, case.kind, loss)
+    if loss == "squared":
+        Y = Y.astype(np.longdouble)
+        Y = Y - case.w @ Y if intercept else Y
+        Y = Y.astype(np.float64)
+    F = features(erased_rows(eraser, case), case, ridge, intercept=intercept)
+    if not np.isfinite(F).all() or np.abs(F).max(initial=0) > 1e100:
+        raise Finding("silent", "erased rows are out of range", f"{np.abs(F).max():.3g}")
+    bounds = null_values(Y, case.w, loss, intercept)
+    bound = float(bounds.sum())
+    if not np.isclose(c.bound, bound, rtol=1e-6, atol=1e-12):
+        raise Finding("unsound", "wrong bound", f"{c.bound!r}, should be {bound!r}")
+    tiny = 1e-9 * bound + 1e-12
+    if not c.value <= c.primal * (1 + ROUNDING) + tiny <= c.bound * (1 + 2 * ROUNDING) + 3 * tiny:
+        raise Finding("unsound", "not value <= primal <= bound", f"{c}")
+    best = best_predictor(F, Y, case.w, loss, c.alpha, intercept)
+    if not c.value <= best.value * (1 + ROUNDING) + tiny:
+        said = f"value {c.value:.9g} of bound {c.bound:.9g}, erased {c.erased}"
+        raise Finding(
+            "unsound", "value above what a predictor reached", f"{said}; {best.value:.9g}"
+        )
+    if not c.primal >= best.least.sum() * (1 - ROUNDING) - tiny:
+        raise Finding(
+            "unsound", "primal below what is possible", f"{c.primal:.9g}, {best.least.sum():.9g}"
+        )
+    if not c.erased:
+        return
+    # "erased" is said of every label and every component, each by its own bound
+    left = bounds - best.values
+    worst = int(np.argmax(left - c.tol * bounds))
+    if left[worst] > (c.tol + ROUNDING) * bounds[worst] + 1e-12:
+        raise Finding(
+            "unsound",
+            "erased, but a column is not",
+            f"column {worst}: {bounds[worst]:.6g} to {best.values[worst]:.6g}, tol {c.tol:g}",
+        )
+    entropy = loss in ("logistic", "multinomial") and case.kind == "classes"
+    if entropy and intercept and case.plan.seed % 2 == 0:
+        _check_scikit_learn(F, case, c, bound)
+
+
+def _loss_name(name: str, case: Case) -> str:
+    if name != "cross_entropy":
+        return name
+    return "multinomial" if case.kind == "classes" and case.Z.shape[1] > 2 else "logistic"
+
+
+def _check_scikit_learn(F: np.ndarray, case: Case, c: Any, bound: float) -> None:
+    """An off-the-shelf classifier with a hundredth of the ridge gains at most 100 times the gap.
+
+    With g(α) the gain at ridge α, concavity gives g(α/100) <= 100 g(α).
+    """
+    used = case.w > 0
+    y, w, alpha = case.Z.argmax(axis=1)[used], case.w[used], c.alpha / SMALLER
+    if alpha < 1e-7 or len(np.unique(y)) < 2 or np.abs(F).max() > 1e4:
+        return  # it would not converge
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression(C=1 / alpha, tol=1e-8, max_iter=500)
+        model.fit(F[used], y, sample_weight=w)
+    p = model.predict_log_proba(F[used])[np.arange(len(y)), y]
+    reached = -(w @ p) + alpha / 2 * float(np.sum(model.coef_**2))
+    allowed = SMALLER * (c.tol + ROUNDING) * bound
+    if bound - reached > allowed + 1e-9:
+        raise Finding(
+            "unsound",
+            "erased, but LogisticRegression gains",
+            f"{bound:.6g} to {reached:.6g} with ridge {alpha:g}",
+        )

@@ -1,0 +1,83 @@
+"""Erased rows in extended precision, from the map alone, and the units of their columns.
+
+In float64 the rounding of a column in large units can drown one in small units; a certificate
+speaks of the map, so the map is applied here with 64 bits of mantissa (where the platform has them)
+and a range that 1e200 squared does not leave.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from building import Case
+
+__all__ = ["center_of", "erased_rows", "features", "spreads", "units"]
+
+Array = np.ndarray
+Wide = np.longdouble
+
+
+def erased_rows(eraser: Any, case: Case) -> Array:
+    """Rows of the case after a fitted eraser or an erasure; extended precision."""
+    X = case.values.astype(Wide)
+    found = eraser if not hasattr(eraser, "_settled") else _map_of(eraser)
+    if not getattr(found, "needs_concept", False):
+        left, right = found.left.astype(Wide), found.right.astype(Wide)
+        centre = 0 if found.center is None else found.center.astype(Wide)
+        offset = 0 if found.offset is None else found.offset.astype(Wide)
+        return X - ((X - centre) @ right.T) @ left.T + offset
+    centre = found.center.astype(Wide)
+    moved = X - (case.Z - found.mean_z.astype(Wide)) @ found.shift.astype(Wide).T
+    if found.maps is not None:
+        own = case.Z.argmax(axis=1)
+        moved = centre + np.stack(
+            [found.maps[k].astype(Wide) @ row for k, row in zip(own, moved - centre, strict=True)]
+        )
+    return (1 - found.strength) * X + found.strength * moved
+
+
+def _map_of(eraser: Any) -> Any:
+    try:
+        return eraser.erasure_
+    except AttributeError:
+        return eraser.conditional_erasure_
+
+
+def center_of(X: Array, w: Array) -> Array:
+    """Weighted mean."""
+    return w.astype(Wide) @ X.astype(Wide)
+
+
+def spreads(X: Array, w: Array) -> Array:
+    """Standard deviation of each column over the rows that count; 0 where it never varies."""
+    X = X.astype(Wide)
+    found = np.sqrt(w.astype(Wide) @ (X - center_of(X, w)) ** 2)
+    used = X[w > 0]
+    return np.where(used.max(axis=0) == used.min(axis=0), 0, found)
+
+
+def units(case: Case, ridge: str) -> Array:
+    """Unit of each column in the ridge: its spread before erasure (1 if constant), or one for all.
+
+    "mean" is the square root of the mean variance of a column, the same for every column.
+    """
+    spread = spreads(case.values, case.w)
+    if ridge == "mean":
+        return np.full(len(spread), np.sqrt((spread**2).mean()) or 1)
+    return np.where(spread > 0, spread, 1)
+
+
+def features(erased: Array, case: Case, ridge: str, *, intercept: bool) -> Array:
+    """Erased rows in units of their columns, centred if there is an intercept, as float64.
+
+    A column whose spread is within rounding of its mean is left out: whether it counts as constant
+    is a matter of taste, and without it the predictor can only be worse.
+    """
+    spread = spreads(case.values, case.w)
+    size = np.abs(case.values[case.w > 0]).max(axis=0)
+    doubtful = (spread > 0) & (spread <= 1e-9 * size)
+    shift = center_of(erased, case.w) if intercept else 0
+    F = (erased - shift) / units(case, ridge)
+    F[:, doubtful] = 0
+    return F.astype(np.float64)
