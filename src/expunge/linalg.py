@@ -27,6 +27,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 RCOND = 1e-10  # singular values below RCOND times the largest count as zero
+GRADED = 1e-4  # below this ratio a singular vector has lost too many digits in units not its own
 ROUNDING = 1e-13  # what float64 sums cannot tell from zero, relative to the largest possible value
 
 
@@ -108,7 +109,7 @@ def concept_span(A: Array, x_units: Array, z_units: Array) -> Array:
     if rank == 0:
         return np.zeros((len(A), 0))
     direct, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
-    if s[rank - 1] > RCOND * s[0] and not np.any(s[rank:] > RCOND * s[0]):
+    if s[rank - 1] > GRADED * s[0] and not np.any(s[rank:] > RCOND * s[0]):
         return fix_signs(direct[:, :rank])
     graded, _ = scipy.linalg.qr(U[:, kept] * x_units[:, None], mode="economic", check_finite=False)
     turn, _, _ = scipy.linalg.svd(graded.T @ (A / z_units), full_matrices=False, check_finite=False)

@@ -373,7 +373,7 @@ def _concept_sums(
     """How to sum a block against the concept; Σwz and Σwzzᵀ; the origin z is measured from."""
     if concept.kind != "classes":
         Z = concept.columns()
-        origin = Z.mean(axis=0)
+        origin = w @ Z / w.sum() if w.sum() > 0 else Z.mean(axis=0)
         Z = Z - origin
         D = np.vstack([(w[:, None] * Z).T, w])
         return lambda lo, hi, C: D[:, lo:hi] @ C, D[:-1].sum(axis=1), D[:-1] @ Z, origin

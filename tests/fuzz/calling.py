@@ -62,14 +62,14 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def run(plan: Plan, *, ridge: str = "columns") -> Report:
+def run(plan: Plan) -> Report:
     """Make the call and check it; raises `Finding` for a fault."""
     case, report = build(plan), Report()
     try:
         if plan.entry in ex.ERASERS:
-            _run_eraser(case, report, ridge)
+            _run_eraser(case, report)
         elif plan.entry == "certify":
-            _run_certify(case, report, ridge)
+            _run_certify(case, report)
         else:
             _run_slow(case, report)
     except Refused as refused:
@@ -127,7 +127,7 @@ def _where() -> str:
 # -- erasers ---------------------------------------------------------------------------------------
 
 
-def _run_eraser(case: Case, report: Report, ridge: str) -> None:
+def _run_eraser(case: Case, report: Report) -> None:
     plan = case.plan
     eraser = ex.ERASERS[plan.entry](**plan.parameters)
     with _calling(report, "fit"):
@@ -140,7 +140,7 @@ def _run_eraser(case: Case, report: Report, ridge: str) -> None:
     clean = _transformed(eraser, case, report)
     if certificate is not None:
         intercept = _has_intercept(plan)
-        check_certificate(certificate, eraser, case, intercept=intercept, ridge=ridge)
+        check_certificate(certificate, eraser, case, intercept=intercept)
     erased = certificate is not None and certificate.erased
     broken = broken_promise(eraser, case)
     if broken and (erased or certificate is None) and not fitted_warned:
@@ -151,7 +151,7 @@ def _run_eraser(case: Case, report: Report, ridge: str) -> None:
     if plan.seed % 3 == 0:
         _check_saved(eraser, case, clean, report)
     if plan.seed % 2 == 0 and hasattr(eraser, "partial_fit"):
-        _check_stream(eraser, case, clean, report, ridge)
+        _check_stream(eraser, case, clean, report)
 
 
 def _given(case: Case, part: Any) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _check_saved(eraser: Any, case: Case, clean: np.ndarray, report: Report) -> 
         raise Finding("silent", "a saved erasure differs", f"{np.abs(out - clean).max():.3g}")
 
 
-def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report, ridge: str) -> None:
+def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report) -> None:
     """Chunks give what the whole gives; on rows in odd units, what they certify holds too."""
     stream = ex.ERASERS[case.plan.entry](**case.plan.parameters)
     n = len(case.values)
@@ -261,7 +261,7 @@ def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report, ri
             raise Finding("silent", "a stream differs from a fit", f"{ranks}, {apart:.3g}")
     if certificate is not None:
         intercept = _has_intercept(case.plan)
-        check_certificate(certificate, stream, case, intercept=intercept, ridge=ridge)
+        check_certificate(certificate, stream, case, intercept=intercept, stream=True)
 
 
 # -- other entries ---------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def _erasure(case: Case, report: Report) -> ex.Erasure:
         return ex.ERASERS[name]().fit(case.X, case.y).erasure_
 
 
-def _run_certify(case: Case, report: Report, ridge: str) -> None:
+def _run_certify(case: Case, report: Report) -> None:
     plan = case.plan
     with np.errstate(all="ignore"):
         erasure = _erasure(case, report)
@@ -298,7 +298,7 @@ def _run_certify(case: Case, report: Report, ridge: str) -> None:
         str(certificate)
     if plan.is_valid:
         intercept = _has_intercept(plan)
-        check_certificate(certificate, erasure, case, intercept=intercept, ridge=ridge)
+        check_certificate(certificate, erasure, case, intercept=intercept)
 
 
 def _run_slow(case: Case, report: Report) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from best_predictor import best_predictor, encoded, null_values
 from building import Case
-from exact_rows import erased_rows, features
+from exact_rows import erased_rows, features, spreads, units_after
 from findings import Finding
 from sklearn.linear_model import LogisticRegression
 
@@ -19,9 +19,12 @@ SMALLER = 100.0  # how much less regularised the second predictor is
 
 
 def check_certificate(
-    certificate: Any, eraser: Any, case: Case, *, intercept: bool, ridge: str
+    certificate: Any, eraser: Any, case: Case, *, intercept: bool, stream: bool = False
 ) -> None:
-    """Raise `Finding` where the certificate promises more than is so."""
+    """Raise `Finding` where the certificate promises more than is so.
+
+    A stream may have measured columns as they were before the erasure.
+    """
     c, name = certificate, str(certificate.loss)
     numbers = (c.value, c.primal, c.bound, c.gap, c.ridge)
     if not np.isfinite(numbers).all():
@@ -32,7 +35,17 @@ def check_certificate(
         Y = Y.astype(np.longdouble)
         Y = Y - case.w @ Y if intercept else Y
         Y = Y.astype(np.float64)
-    F = features(erased_rows(eraser, case), case, ridge, intercept=intercept)
+    erased = erased_rows(eraser, case)
+    units, expected = np.sqrt(c.ridges / c.alpha), units_after(erased, case)
+    if stream:
+        before = spreads(case.values, case.w)
+        expected = np.maximum(expected, np.where(before > 0, before, 1))
+    # a smaller unit is a harder test, so only a larger one would hide something
+    if np.any(units > 1.01 * expected + 1e-300):
+        worst = int(np.argmax(units / expected))
+        said = f"column {worst}: {units[worst]:.6g} where {float(expected[worst]):.6g} is its own"
+        raise Finding("unsound", "a column in too large a unit", said)
+    F = features(erased, case, units, intercept=intercept)
     if not np.isfinite(F).all() or np.abs(F).max(initial=0) > 1e100:
         raise Finding("silent", "erased rows are out of range", f"{np.abs(F).max():.3g}")
     bounds = null_values(Y, case.w, loss, intercept)

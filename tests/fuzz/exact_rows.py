@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from building import Case
 
-__all__ = ["center_of", "erased_rows", "features", "spreads", "units"]
+__all__ = ["center_of", "erased_rows", "features", "spreads", "units_after"]
 
 Array = np.ndarray
 Wide = np.longdouble
@@ -57,19 +57,20 @@ def spreads(X: Array, w: Array) -> Array:
     return np.where(used.max(axis=0) == used.min(axis=0), 0, found)
 
 
-def units(case: Case, ridge: str) -> Array:
-    """Unit of each column in the ridge: its spread before erasure (1 if constant), or one for all.
+def units_after(erased: Array, case: Case) -> Array:
+    """The spread of each erased column, no more than before and no less than a millionth of that.
 
-    "mean" is the square root of the mean variance of a column, the same for every column.
+    1 for a column that is constant before and after.
     """
-    spread = spreads(case.values, case.w)
-    if ridge == "mean":
-        return np.full(len(spread), np.sqrt((spread**2).mean()) or 1)
-    return np.where(spread > 0, spread, 1)
+    before, after = spreads(case.values, case.w), spreads(erased, case.w)
+    rounding = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
+    after = np.where((before > 0) | (after > rounding), after, 0)
+    found = np.where(before > 0, np.clip(after, 1e-6 * before, before), after)
+    return np.where(found > 0, found, 1)
 
 
-def features(erased: Array, case: Case, ridge: str, *, intercept: bool) -> Array:
-    """Erased rows in units of their columns, centred if there is an intercept, as float64.
+def features(erased: Array, case: Case, units: Array, *, intercept: bool) -> Array:
+    """Erased rows in the given units, centred if there is an intercept, as float64.
 
     A column whose spread is within rounding of its mean is left out: whether it counts as constant
     is a matter of taste, and without it the predictor can only be worse.
@@ -78,6 +79,6 @@ def features(erased: Array, case: Case, ridge: str, *, intercept: bool) -> Array
     size = np.abs(case.values[case.w > 0]).max(axis=0)
     doubtful = (spread > 0) & (spread <= 1e-9 * size)
     shift = center_of(erased, case.w) if intercept else 0
-    F = (erased - shift) / units(case, ridge)
+    F = (erased - shift) / units
     F[:, doubtful] = 0
     return F.astype(np.float64)

@@ -17,7 +17,8 @@ __all__ = ["Kept", "kept_in_moments", "kept_in_rows"]
 
 ROWS = 1024  # looked at: a share of variance needs no more
 GONE = 0.01  # share of its variance below which a column is no longer there
-LEAST = 1e-9  # a spread, relative to the one before, that float64 still tells from rounding
+ROUNDING = 1e-12  # what sums in float64 may add to a column that does not vary
+LEAST = 1e-6  # a spread, relative to the one before, at which scores still have ten digits
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Kept:
     ----------
     spreads : array of shape (d,)
         Standard deviation of each column after the erasure; where next to nothing is left, a
-        billionth of the one before; 1 where there was none.
+        millionth of the one before; 1 where there was none.
     variance : float
         Share of the total variance that is left.
     average : float
@@ -84,7 +85,7 @@ def kept_in_rows(
         A = A - np.average(A, axis=0, weights=w)
         return np.asarray(np.average(A**2, axis=0, weights=w))
 
-    return _kept(variances(X), variances(clean), moments.squares / moments.weight)
+    return _kept(variances(X), variances(clean), moments)
 
 
 def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
@@ -107,15 +108,18 @@ def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
     after = np.diag(T) - np.einsum("ij,ij->i", T @ erasure.right.T, erasure.left)
     before = moments.squares / moments.weight
     noise = moments.eps * moments.n_features * before  # products of float32 tell no less apart
-    return _kept(before, np.where(after > noise, after, 0.0), before)
+    return _kept(before, np.where(after > noise, after, 0.0), moments)
 
 
-def _kept(before: Array, after: Array, whole: Array) -> Kept:
-    """From variances before and after on the same rows, and before on all of them."""
+def _kept(before: Array, after: Array, moments: Moments) -> Kept:
+    """From variances before and after on the same rows, and the moments of all rows before."""
+    whole = moments.squares / moments.weight
     total = float(before.sum())
     share = np.divide(after, before, out=np.ones_like(before), where=before > 0)
     units = np.sqrt(whole) * np.clip(np.sqrt(share), LEAST, 1.0)
-    units = np.where(whole > 0, units, np.sqrt(after))  # a constant column that was written to
+    rounding = ROUNDING * (np.abs(moments.mean_x) + np.sqrt(whole.max(initial=0.0)))
+    written = np.where(np.sqrt(after) > rounding, np.sqrt(after), 0.0)
+    units = np.where(whole > 0, units, written)  # a constant column that was written to
     return Kept(
         spreads=np.where(units > 0, units, 1.0),
         variance=float(after.sum()) / total if total > 0 else 1.0,

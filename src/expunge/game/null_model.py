@@ -120,7 +120,7 @@ def _support(loss: Loss, moments: Moments) -> tuple[Array, Array]:
     """The distinct targets and their shares: per class, or 0 and 1 for every label."""
     if moments.kind == "classes":
         return loss.encode(np.eye(len(moments.labels)), "classes"), moments.mean_z[:, None]
-    p = moments.mean_z
+    p = np.clip(moments.mean_z, 0.0, 1.0)
     return loss.encode(np.vstack([np.zeros_like(p), np.ones_like(p)]), "labels"), np.vstack(
         [1 - p, p]
     )
@@ -178,5 +178,6 @@ def _assemble(
     if not fit_intercept:
         slopes = slopes + np.outer(moments.mean_x, mean_R)
         square_x = square_x + moments.mean_x**2
-    units = (np.where(square > 0, np.sqrt(square), 1.0) for square in (square_x, square_R))
+    roots = (np.sqrt(np.maximum(square, 0.0)) for square in (square_x, square_R))
+    units = (np.where(root > 0, root, 1.0) for root in roots)
     return NullModel(value, b, slopes, mean_R, *units)

@@ -25,6 +25,7 @@ __all__ = ["ConceptType", "check_concept", "check_known"]
 
 ConceptType = Literal["auto", "classes", "labels", "continuous"]
 
+EXACT = 2.0**53  # floats beyond this are all whole
 MANY = 20  # classes from which whole numbers stored as floats look like amounts
 
 OF_TARGET_TYPE: dict[str, str] = {
@@ -234,6 +235,8 @@ def _kind(values: NDArray[Any], concept_type: ConceptType, name: str) -> str:
         return concept_type
     if values.dtype.kind == "O":
         values = _plain(values, name)
+    if values.dtype.kind == "f" and values.size and np.abs(values).max() > EXACT:
+        return "continuous"  # no float of that size has a fraction, so being whole says nothing
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # scikit-learn's guess at "many classes"
         found = type_of_target(values)
