@@ -61,7 +61,9 @@ def check_certificate(
         raise Finding(
             "unsound", "value above what a predictor reached", f"{said}; {best.value:.9g}"
         )
-    if not c.primal >= best.least.sum() * (1 - ROUNDING) - tiny:
+    # where columns differ by more than float64 holds, what was reached is known to fewer digits
+    in_reach = np.abs(case.values[case.w > 0]).max(initial=0.0) <= 1e12 * units.min()
+    if in_reach and not c.primal >= best.least.sum() * (1 - ROUNDING) - tiny:
         raise Finding(
             "unsound", "primal below what is possible", f"{c.primal:.9g}, {best.least.sum():.9g}"
         )

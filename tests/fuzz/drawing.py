@@ -189,6 +189,8 @@ def _parameters(source: Any, entry: str, rows: Rows, target: Target) -> dict[str
         found["fit_intercept"] = False
     if "center" in names and source.chance(0.2):
         found["center"] = False
+    if "scale" in names and source.chance(0.2):
+        found["scale"] = "std"
     if "objective" in names and source.chance(0.6):
         found["objective"] = source.choice(("cca", "cca", "pca"))
     if "label_free" in names and source.chance(0.3):

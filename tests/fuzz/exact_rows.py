@@ -65,7 +65,8 @@ def units_after(erased: Array, case: Case) -> Array:
     before, after = spreads(case.values, case.w), spreads(erased, case.w)
     rounding = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
     after = np.where((before > 0) | (after > rounding), after, 0)
-    found = np.where(before > 0, np.clip(after, 1e-6 * before, before), after)
+    least = np.minimum(1e-6 * before + 1e-9 * np.abs(center_of(case.values, case.w)), before)
+    found = np.where(before > 0, np.clip(after, least, before), after)
     return np.where(found > 0, found, 1)
 
 

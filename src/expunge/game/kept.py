@@ -18,6 +18,7 @@ __all__ = ["Kept", "kept_in_moments", "kept_in_rows"]
 ROWS = 1024  # looked at: a share of variance needs no more
 GONE = 0.01  # share of its variance below which a column is no longer there
 ROUNDING = 1e-12  # what sums in float64 may add to a column that does not vary
+FAR = 1e-9  # the same relative to the mean, of which every row carries rounding
 LEAST = 1e-6  # a spread, relative to the one before, at which scores still have ten digits
 
 
@@ -116,8 +117,10 @@ def _kept(before: Array, after: Array, moments: Moments) -> Kept:
     whole = moments.squares / moments.weight
     total = float(before.sum())
     share = np.divide(after, before, out=np.ones_like(before), where=before > 0)
-    units = np.sqrt(whole) * np.clip(np.sqrt(share), LEAST, 1.0)
-    rounding = ROUNDING * (np.abs(moments.mean_x) + np.sqrt(whole.max(initial=0.0)))
+    spread, size = np.sqrt(whole), np.abs(moments.mean_x)
+    least = np.minimum(LEAST * spread + FAR * size, spread)
+    units = np.clip(spread * np.sqrt(share), least, spread)
+    rounding = ROUNDING * (size + spread.max(initial=0.0))
     written = np.where(np.sqrt(after) > rounding, np.sqrt(after), 0.0)
     units = np.where(whole > 0, units, written)  # a constant column that was written to
     return Kept(

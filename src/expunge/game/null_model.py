@@ -105,7 +105,8 @@ def balancing_model(loss: Loss, moments: Moments, slope: Array) -> tuple[NullMod
     """
     if moments.kind == "continuous":
         reach = 2 * _squared_only(loss, moments).concept_spreads
-        times = float((reach / np.maximum(np.abs(slope), 1e-300)).min())
+        leans = np.abs(slope) > 1e-200 * reach  # a slope of 1e-300 is none, and would overflow
+        times = float((reach[leans] / np.abs(slope[leans])).min(initial=1e200))
         b = moments.mean_z - times * slope / 2
         return _of_numbers(moments, b, True), 1 / (1 + times)
     Y, w = _support(loss, moments)
