@@ -17,7 +17,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.matrices import is_tensor
 from expunge.linalg import Array
-from expunge.parallel import BLOCK, blocks, map_spans
+from expunge.parallel import BLOCK, blas_for, blocks, map_spans
 
 __all__ = ["ConditionalErasure"]
 
@@ -98,7 +98,8 @@ class ConditionalErasure:
     @property
     def rank(self) -> int:
         """Directions in which rows are moved by their concept: the rank of the shift."""
-        return int(np.linalg.matrix_rank(self.shift)) if self.shift.size else 0
+        with blas_for(len(self.labels)):
+            return int(np.linalg.matrix_rank(self.shift)) if self.shift.size else 0
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from expunge.errors import RankTruncated
+from expunge.parallel import blas_for
 
 __all__ = [
     "RCOND",
@@ -58,7 +59,8 @@ def column_space(
     s : array of shape (min(d, m),), descending
     kept : boolean array of the same shape
     """
-    U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+    with blas_for(min(A.shape)):
+        U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
     floor = max(ROUNDING * scale, ROUNDING * float(s[0]) if s.size else 0.0)
     kept = (s > floor) & (s > rcond * s[0]) if s.size else np.zeros(0, dtype=bool)
     dropped = s[~kept & (s > floor)]
@@ -86,9 +88,10 @@ def least_variance_directions(basis: Array, covariance: Array, count: int) -> Ar
     orthogonal complement of `basis` (d x r), so removing them costs the least mean squared change.
     """
     N = complete_basis(basis)
-    _, V = scipy.linalg.eigh(
-        N.T @ covariance @ N, subset_by_index=[0, count - 1], check_finite=False
-    )
+    with blas_for(len(N)):
+        _, V = scipy.linalg.eigh(
+            N.T @ covariance @ N, subset_by_index=[0, count - 1], check_finite=False
+        )
     return fix_signs(N @ V)
 
 
@@ -97,7 +100,8 @@ def complete_basis(basis: Array) -> Array:
     d, r = basis.shape
     if r == 0:
         return np.eye(d)
-    Q, _ = scipy.linalg.qr(basis, mode="full", check_finite=False)
+    with blas_for(d):
+        Q, _ = scipy.linalg.qr(basis, mode="full", check_finite=False)
     return np.asarray(Q[:, r:])
 
 
@@ -108,7 +112,8 @@ def whitening_pair(covariance: Array, rcond: float) -> tuple[Array, Array]:
     others. Any invertible W makes the oblique projector ``I - W⁻¹UUᵀW`` annihilate exactly what
     ``W⁻¹U`` spans; cutting the noise off would not, and keeping it would amplify rounding.
     """
-    eigenvalues, V = scipy.linalg.eigh(covariance, check_finite=False)
+    with blas_for(len(covariance)):
+        eigenvalues, V = scipy.linalg.eigh(covariance, check_finite=False)
     real = eigenvalues > rcond * max(float(eigenvalues[-1]), 0.0)
     usual = float(eigenvalues[real].mean()) if real.any() else 1.0
     root = np.sqrt(np.where(real, eigenvalues, usual))
@@ -117,7 +122,8 @@ def whitening_pair(covariance: Array, rcond: float) -> tuple[Array, Array]:
 
 def inverse_root(S: Array) -> Array:
     """S^(-1/2) of a symmetric positive semi-definite matrix, on its range."""
-    eigenvalues, V = scipy.linalg.eigh(S, check_finite=False)
+    with blas_for(len(S)):
+        eigenvalues, V = scipy.linalg.eigh(S, check_finite=False)
     kept = eigenvalues > 1e-12 * max(eigenvalues[-1], 0.0)
     V = V[:, kept]
     return np.asarray((V / np.sqrt(eigenvalues[kept])) @ V.T)

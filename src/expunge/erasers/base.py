@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,7 +24,7 @@ from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
 from expunge.inputs import check_concept, check_number, check_rows, check_weights
 from expunge.moments import Moments
-from expunge.parallel import one_blas_thread
+from expunge.parallel import blas_for
 
 __all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
 
@@ -38,8 +37,6 @@ Guarantee = Literal[
     "task_covariance_kept",
     "equal_class_covariances",
 ]
-
-SMALL = 256  # width up to which threads cost more than they give in d x d work
 
 Map = Erasure | ConditionalErasure
 
@@ -298,11 +295,10 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """Solve and certify; nothing is stored."""
         if self._certifies():
             check_varies(seen.moments)
-        small = seen.moments.n_features <= SMALL
-        with one_blas_thread() if small else nullcontext():
+        with blas_for(seen.moments.n_features):
             solution = self._solve(seen, data)
-        erasure = self._map(seen, solution)
-        return erasure, self._certify(erasure, seen.moments, data), solution
+            erasure = self._map(seen, solution)
+            return erasure, self._certify(erasure, seen.moments, data), solution
 
     def _map(self, seen: Statistics, solution: Solution) -> Map:
         """The map of a solution, at the strength asked for."""
