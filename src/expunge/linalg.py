@@ -72,7 +72,11 @@ def column_space(
             ),
             stacklevel=3,
         )
-    return fix_signs(U), s, kept
+    U = fix_signs(U)
+    # a row of A that is zero is zero in its column space: rounding there would move a column that
+    # never varied, and by what is to be erased
+    U[np.ix_(~A.any(axis=1), kept)] = 0.0
+    return U, s, kept
 
 
 def range_basis(A: Array, *, scale: float = 0.0, rcond: float = RCOND) -> Array:

@@ -142,7 +142,9 @@ class ColumnLoss(Loss):
             return np.asarray((w * self.derivative(Y, np.ones((len(Y), 1)) * b)).sum(axis=0))
 
         low, high = -np.ones(Y.shape[1]), np.ones(Y.shape[1])
-        while np.any(slope(low) > 0) or np.any(slope(high) < 0):
+        for _ in range(1000):
+            if not (np.any(slope(low) > 0) or np.any(slope(high) < 0)):
+                break
             low, high = 2 * low, 2 * high
         for _ in range(200):
             middle = (low + high) / 2
