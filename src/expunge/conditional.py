@@ -147,9 +147,16 @@ class ConditionalErasure:
                         own = known.values[lo:hi] == code
                         rest = x[own] - moved[own] - self.center
                         moved[own] += rest @ (identity - self.maps[code]).T
-                out[lo:hi] = x - self.strength * moved
+                with np.errstate(over="ignore"):  # told below
+                    out[lo:hi] = x - self.strength * moved
 
         map_spans(apply, rows.n_samples, self.n_features)
+        if not np.isfinite(out).all():
+            raise InputError(
+                f"The erased rows do not fit {out.dtype}: some entries are beyond its range",
+                f"{out.dtype} entries of up to {np.abs(values).max():.3g}",
+                "Pass rows of a wider type, e.g. X.astype(numpy.float32)",
+            )
         return out
 
     def cross_covariance_left(self, xz: Array, zz: Array) -> Array:

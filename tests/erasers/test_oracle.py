@@ -108,6 +108,19 @@ def test_types_are_kept(given, result):
         assert class_gap(clean.astype(float), data.y) < 0.05 < class_gap(X.astype(float), data.y)
 
 
+@pytest.mark.parametrize("name", ["OracleLEACE", "QuadraticLEACE"])
+def test_rows_that_their_type_cannot_hold_after_erasure_are_refused(name):
+    """Half precision ends at 65,504, and the mean of a class is moved beyond it."""
+    X = np.array([[6e4, 1], [5.9e4, 2], [6.2e4, 0], [1, 1], [2, 5], [3, 2]], dtype=np.float16)
+    y = [0, 0, 0, 1, 1, 1]
+    eraser = ex.ERASERS[name]().fit(X, y)
+    wrong = [1, 1, 1, 0, 0, 0]
+    with pytest.raises(ex.InputError, match="do not fit float16"):
+        eraser.transform(X, concept=wrong)
+    assert np.isfinite(eraser.transform(X.astype(np.float32), concept=wrong)).all()
+    assert np.isfinite(eraser.transform(X, concept=y)).all()
+
+
 # -- QuadraticLEACE --------------------------------------------------------------------------------
 
 
