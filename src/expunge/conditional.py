@@ -18,7 +18,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.matrices import is_tensor
 from expunge.linalg import Array
-from expunge.parallel import BLOCK, blocks, map_spans
+from expunge.parallel import BLOCK, blas_for, blocks, map_spans
 
 __all__ = ["ConditionalErasure"]
 
@@ -99,7 +99,8 @@ class ConditionalErasure:
     @property
     def rank(self) -> int:
         """Directions in which rows are moved by their concept: the rank of the shift."""
-        return int(np.linalg.matrix_rank(self.shift)) if self.shift.size else 0
+        with blas_for(len(self.labels)):
+            return int(np.linalg.matrix_rank(self.shift)) if self.shift.size else 0
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -158,9 +159,16 @@ class ConditionalErasure:
                         own = known.values[lo:hi] == code
                         rest = x[own] - moved[own] - self.center
                         moved[own] += rest @ (identity - self.maps[code]).T
-                out[lo:hi] = x - self.strength * moved
+                with np.errstate(over="ignore"):  # told below
+                    out[lo:hi] = x - self.strength * moved
 
         map_spans(apply, len(values), self.n_features)
+        if not np.isfinite(out).all():
+            raise InputError(
+                f"The erased rows do not fit {out.dtype}: some entries are beyond its range",
+                f"{out.dtype} entries of up to {np.abs(values).max():.3g}",
+                "Pass rows of a wider type, e.g. X.astype(numpy.float32)",
+            )
         return out
 
     def cross_covariance_left(self, xz: Array, zz: Array) -> Array:

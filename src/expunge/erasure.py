@@ -17,6 +17,7 @@ from expunge import artifact
 from expunge.errors import InputError
 from expunge.inputs.matrices import as_matrix, as_numpy_if_tensor, check_tensor, is_tensor
 from expunge.linalg import Array, range_basis
+from expunge.parallel import blas_for
 from expunge.rows.apply import apply_to_array
 
 __all__ = ["Erasure"]
@@ -145,7 +146,8 @@ class Erasure:
         """Whether the linear part is an orthogonal projector: symmetric and idempotent."""
         if self.rank == 0:
             return True
-        B, _ = scipy.linalg.qr(np.hstack([self._left, self._right.T]), mode="economic")
+        with blas_for(self.rank):
+            B, _ = scipy.linalg.qr(np.hstack([self._left, self._right.T]), mode="economic")
         A = (B.T @ self._left) @ (self._right @ B)  # left @ right, seen inside their joint span
         return bool(max(np.abs(A - A.T).max(), np.abs(A @ A - A).max()) <= ORTHOGONAL)
 
@@ -320,10 +322,11 @@ def _compress(L: Array, R: Array) -> tuple[Array, Array]:
     a, b = np.linalg.norm(L, axis=0), np.linalg.norm(R, axis=1)
     balance = np.sqrt(np.divide(b, a, out=np.ones_like(a), where=(a > 0) & (b > 0)))
     L, R = L * balance, R / balance[:, None]  # so that no term's scale hides another's
-    Ql, Tl = scipy.linalg.qr(L, mode="economic", check_finite=False)
-    Qr, Tr = scipy.linalg.qr(R.T, mode="economic", check_finite=False)
-    U, s, Vt = scipy.linalg.svd(Tl @ Tr.T, check_finite=False)
-    scale = float(np.linalg.norm(Tl, 2) * np.linalg.norm(Tr, 2))
+    with blas_for(L.shape[1]):
+        Ql, Tl = scipy.linalg.qr(L, mode="economic", check_finite=False)
+        Qr, Tr = scipy.linalg.qr(R.T, mode="economic", check_finite=False)
+        U, s, Vt = scipy.linalg.svd(Tl @ Tr.T, check_finite=False)
+        scale = float(np.linalg.norm(Tl, 2) * np.linalg.norm(Tr, 2))
     kept = s > 1e-13 * scale
     left, right = (Ql @ U)[:, kept] * s[kept], (Vt @ Qr.T)[kept]
     peak = np.abs(right).argmax(axis=1)

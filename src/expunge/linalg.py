@@ -9,6 +9,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from expunge.errors import RankTruncated
+from expunge.parallel import blas_for
 
 __all__ = [
     "RCOND",
@@ -60,7 +61,8 @@ def column_space(
     s : array of shape (min(d, m),), descending
     kept : boolean array of the same shape
     """
-    U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+    with blas_for(min(A.shape)):
+        U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
     floor = max(ROUNDING * scale, ROUNDING * float(s[0]) if s.size else 0.0)
     kept = (s > floor) & (s > rcond * s[0]) if s.size else np.zeros(0, dtype=bool)
     dropped = s[~kept & (s > floor)]
@@ -72,7 +74,9 @@ def column_space(
             ),
             stacklevel=3,
         )
-    return fix_signs(U), s, kept
+    U = fix_signs(U)
+    U[:, kept] = _zero_rows(U[:, kept], A)
+    return U, s, kept
 
 
 def range_basis(A: Array, *, scale: float = 0.0, rcond: float = RCOND) -> Array:
@@ -108,12 +112,22 @@ def concept_span(A: Array, x_units: Array, z_units: Array) -> Array:
     rank = int(kept.sum())
     if rank == 0:
         return np.zeros((len(A), 0))
-    direct, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+    with blas_for(min(A.shape)):
+        direct, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
     if s[rank - 1] > GRADED * s[0] and not np.any(s[rank:] > RCOND * s[0]):
-        return fix_signs(direct[:, :rank])
+        return _zero_rows(fix_signs(direct[:, :rank]), A)
     graded, _ = scipy.linalg.qr(U[:, kept] * x_units[:, None], mode="economic", check_finite=False)
     turn, _, _ = scipy.linalg.svd(graded.T @ (A / z_units), full_matrices=False, check_finite=False)
-    return fix_signs(graded @ turn)
+    return _zero_rows(fix_signs(graded @ turn), A)
+
+
+def _zero_rows(U: Array, A: Array) -> Array:
+    """U, the column space of A, with zeros where a row of A is zero.
+
+    Rounding there would move a column that never varied, and by what is to be erased.
+    """
+    U[~A.any(axis=1)] = 0.0
+    return U
 
 
 def least_variance_directions(basis: Array, covariance: Array, count: int) -> Array:
@@ -123,9 +137,10 @@ def least_variance_directions(basis: Array, covariance: Array, count: int) -> Ar
     orthogonal complement of `basis` (d x r), so removing them costs the least mean squared change.
     """
     N = complete_basis(basis)
-    _, V = scipy.linalg.eigh(
-        N.T @ covariance @ N, subset_by_index=[0, count - 1], check_finite=False
-    )
+    with blas_for(len(N)):
+        _, V = scipy.linalg.eigh(
+            N.T @ covariance @ N, subset_by_index=[0, count - 1], check_finite=False
+        )
     return fix_signs(N @ V)
 
 
@@ -134,7 +149,8 @@ def complete_basis(basis: Array) -> Array:
     d, r = basis.shape
     if r == 0:
         return np.eye(d)
-    Q, _ = scipy.linalg.qr(basis, mode="full", check_finite=False)
+    with blas_for(d):
+        Q, _ = scipy.linalg.qr(basis, mode="full", check_finite=False)
     return np.asarray(Q[:, r:])
 
 
@@ -145,7 +161,8 @@ def whitening_pair(covariance: Array, rcond: float) -> tuple[Array, Array]:
     others. Any invertible W makes the oblique projector ``I - W⁻¹UUᵀW`` annihilate exactly what
     ``W⁻¹U`` spans; cutting the noise off would not, and keeping it would amplify rounding.
     """
-    eigenvalues, V = scipy.linalg.eigh(covariance, check_finite=False)
+    with blas_for(len(covariance)):
+        eigenvalues, V = scipy.linalg.eigh(covariance, check_finite=False)
     real = eigenvalues > rcond * max(float(eigenvalues[-1]), 0.0)
     usual = float(eigenvalues[real].mean()) if real.any() else 1.0
     root = np.sqrt(np.where(real, eigenvalues, usual))
@@ -154,7 +171,8 @@ def whitening_pair(covariance: Array, rcond: float) -> tuple[Array, Array]:
 
 def inverse_root(S: Array) -> Array:
     """S^(-1/2) of a symmetric positive semi-definite matrix, on its range."""
-    eigenvalues, V = scipy.linalg.eigh(S, check_finite=False)
+    with blas_for(len(S)):
+        eigenvalues, V = scipy.linalg.eigh(S, check_finite=False)
     kept = eigenvalues > 1e-12 * max(eigenvalues[-1], 0.0)
     V = V[:, kept]
     return np.asarray((V / np.sqrt(eigenvalues[kept])) @ V.T)

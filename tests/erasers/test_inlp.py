@@ -1,6 +1,7 @@
 """INLP: the paper's propositions, exact fits, any linear classifier, when it stops."""
 
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_one_round_of_partial_least_squares_is_optimal():
     X, y = stretched()
     covariance = (X - X.mean(0)).T @ (y - y.mean())
     basis, _ = nullspace(
-        lambda basis: _found(covariance[:, None]), lambda: np.eye(6), 6, 1, verbose=False
+        lambda basis: _found(covariance[:, None]), ex.Moments.of(X, y), 1, verbose=False
     )
     pls = ex.RayleighEraser(1, objective="pls").fit(X, y)
     np.testing.assert_allclose(np.abs(basis.T @ pls.erasure_.basis.T), 1, atol=1e-10)
@@ -154,7 +155,7 @@ def test_every_round_is_fitted_to_a_gradient_of_1e_10(name, kind, dtype):
         found.append((basis, find(basis)))
         return found[-1][1]
 
-    nullspace(watched, lambda: moments.cov_xx, 8, 5, verbose=False)
+    nullspace(watched, moments, 5, verbose=False)
     assert len(found) >= 2
     unit = np.sqrt(X.astype(float).var(axis=0).mean())
     for basis, round_ in found:
@@ -381,3 +382,83 @@ def test_bad_parameters_are_refused(options):
     data = plant("binary")
     with pytest.raises(ex.InputError):
         ex.INLP(**options).fit(data.X, data.y)
+
+
+# -- predictors that fail --------------------------------------------------------------------------
+
+
+class Stubborn(LogisticRegression):
+    """A classifier whose coefficients come out as `value`, whatever it is taught."""
+
+    def __init__(self, value=0.0):
+        super().__init__()
+        self.value = value
+
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        self.coef_ = np.full_like(self.coef_, self.value)
+        return self
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf, 1e-300, 1e300])
+@pytest.mark.parametrize("rank", [1, 3, "auto"])
+def test_coefficients_of_any_size_or_none_at_all_end(value, rank):
+    X, y = stretched()
+
+    class Scores(Stubborn):
+        def decision_function(self, X):
+            return np.zeros(len(X))
+
+        def score(self, X, y, sample_weight=None):
+            return 0.5
+
+    eraser = ex.INLP(rank, classifier=Scores(value)).fit(X, y)
+    assert eraser.rank_ == (1 if rank == "auto" else rank)
+    P = eraser.erasure_.matrix()
+    np.testing.assert_allclose(P @ P, P, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [LogisticRegression(max_iter=1), LinearSVC(max_iter=1), SGDClassifier(max_iter=1)],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_classifiers_that_do_not_converge_give_directions_nevertheless(classifier):
+    X, y = stretched()
+    assert ex.INLP(3, classifier=classifier).fit(X, y).rank_ == 3
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared", "hinge"])
+def test_more_directions_than_there_are_in_the_rows(loss):
+    """Rows in a plane of six dimensions: the other directions cost nothing, and there are five."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = (rng.normal(size=(300, 2)) + 2 * np.outer(y, [1, 0])) @ rng.normal(size=(2, 6))
+    eraser = ex.INLP(5, loss=loss).fit(X, y)
+    assert eraser.rank_ == 5
+    basis = eraser.erasure_.basis
+    np.testing.assert_allclose(basis @ basis.T, np.eye(5), atol=1e-10)
+    assert LinearRegression().fit(X, y).score(X, y) > 0.2
+    assert np.ptp(X, axis=0).max() > 1
+    assert np.ptp(eraser.transform(X), axis=0).max() < 1e-6
+
+
+@pytest.mark.parametrize("classifier", [None, Ridge(), RidgeClassifier()])
+@pytest.mark.parametrize("rank", [2, "auto"])
+def test_a_label_that_never_varies_does_no_harm(classifier, rank):
+    data = plant("labels")
+    y = np.insert(data.y, 1, 1, axis=1)
+    eraser = ex.INLP(rank, classifier=classifier).fit(data.X, y)
+    assert eraser.rank_ >= 1
+    assert np.isfinite(eraser.transform(data.X)).all()
+
+
+@pytest.mark.parametrize("rank", [1, 3, "auto"])
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+def test_no_number_makes_it_run_for_ever(loss, rank):
+    """Whether such rows are refused or erased, it comes to an end."""
+    X, y = stretched(n=200)
+    X[0, 0] = 1e155
+    with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(ex.InputError):
+        warnings.simplefilter("ignore")
+        assert ex.INLP(rank, loss=loss).fit(X, y).rank_ >= 1

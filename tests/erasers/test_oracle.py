@@ -108,6 +108,19 @@ def test_types_are_kept(given, result):
         assert class_gap(clean.astype(float), data.y) < 0.05 < class_gap(X.astype(float), data.y)
 
 
+@pytest.mark.parametrize("name", ["OracleLEACE", "QuadraticLEACE"])
+def test_rows_that_their_type_cannot_hold_after_erasure_are_refused(name):
+    """Half precision ends at 65,504, and the mean of a class is moved beyond it."""
+    X = np.array([[6e4, 1], [5.9e4, 2], [6.2e4, 0], [1, 1], [2, 5], [3, 2]], dtype=np.float16)
+    y = [0, 0, 0, 1, 1, 1]
+    eraser = ex.ERASERS[name]().fit(X, y)
+    wrong = [1, 1, 1, 0, 0, 0]
+    with pytest.raises(ex.InputError, match="do not fit float16"):
+        eraser.transform(X, concept=wrong)
+    assert np.isfinite(eraser.transform(X.astype(np.float32), concept=wrong)).all()
+    assert np.isfinite(eraser.transform(X, concept=y)).all()
+
+
 # -- QuadraticLEACE --------------------------------------------------------------------------------
 
 
@@ -219,6 +232,137 @@ def test_equal_classes_are_left_alone():
     X = np.repeat(rng.normal(size=(300, 4)), 2, axis=0)
     y = np.tile([0, 1], 300)
     np.testing.assert_allclose(ex.QuadraticLEACE().fit_transform(X, y), X, atol=1e-10)
+
+
+def told(eraser, X, y):
+    return eraser.transform(X, concept=y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("scale", [1.0, 1e-8, 1e8])
+@pytest.mark.parametrize("rank", ["auto", 2])
+def test_without_labels_a_column_that_is_constant_within_classes_is_erased(scale, dtype, rank):
+    """It determines the class, and the spread within classes knows nothing of it."""
+    X, y = gaussians(differ=0)
+    X[:, 3] = np.where(y == 1, 5.0, -2.0) * scale
+    eraser = ex.QuadraticLEACE(rank, label_free=True).fit(X.astype(dtype), y)
+    assert class_gap(X[:, 3:4] / scale, y) == 7
+    assert class_gap(eraser.transform(X) / np.where(np.arange(6) == 3, scale, 1), y) < 1e-5
+    assert eraser.certificate_.erased
+
+
+def stretch(eraser, X, y):
+    """The most that any class map stretches, in units of the pooled spread within classes."""
+    centred = X - np.array([X[y == c].mean(axis=0) for c in np.unique(y)])[y]
+    _, s, Vt = np.linalg.svd(centred / np.sqrt(len(X)), full_matrices=False)
+    root, back = Vt.T * s, Vt / s[:, None]
+    return max(np.linalg.norm(back @ A @ root, 2) for A in eraser.conditional_erasure_.maps)
+
+
+NARROW_SPREADS = [0.3, 0.03, 1e-3, 1e-5, 1e-9, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("narrow", NARROW_SPREADS)
+def test_no_map_throws_rows_far_away(narrow, dtype):
+    """A class that hardly varies in two directions: its map stretches by 141 at the most."""
+    rng = np.random.default_rng(3)
+    y, mix = rng.integers(0, 2, 4000), np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    X = rng.normal(size=(4000, 6)) + 0.5 * y[:, None]
+    factor = np.where(y == 1, narrow, 1.0)
+    X = (X * np.column_stack([factor, factor, *[np.ones(len(X))] * 4])) @ mix
+    eraser = ex.QuadraticLEACE().fit(X.astype(dtype), y)
+    assert stretch(eraser, X, y) < 142
+    assert class_gap(told(eraser, X, y), y) < 1e-5
+    if narrow >= 0.03:  # more than a hundredth: made equal
+        assert spread(X, y) > 0.3
+        assert spread(told(eraser, X, y), y) < 1e-3
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8])
+def test_rows_without_weight_are_not_thrown_far_away(scale):
+    """What counts of class 1 lies almost in a plane; its rows of weight zero do not."""
+    X, y = gaussians()
+    rng = np.random.default_rng(4)
+    counts = rng.random(len(X)) < 0.5
+    flat = counts & (y == 1)
+    X[flat, 2:] = 1e-6 * X[flat, 2:]
+    X[:, 4] *= scale
+    for weights in (counts.astype(float), np.where(y == 1, 3e-7, 1.0) * counts):
+        eraser = ex.QuadraticLEACE().fit(X, y, sample_weight=weights)
+        size = X.std(axis=0)
+        moved = np.abs(told(eraser, X, y) - X) / size
+        assert moved[~counts].max() < 300
+        far = X + 1e3 * size * rng.normal(size=X.shape)
+        assert (np.abs(told(eraser, far, y) - far) / size).max() < 1e6
+
+
+def test_a_class_of_weight_zero_is_not_fitted_and_the_rest_is_as_without_it():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 900)
+    X = rng.normal(size=(900, 4)) * np.array([1, 2, 3])[y][:, None] + rng.normal(size=(3, 4))[y]
+    weights = np.where(y == 2, 0.0, rng.random(900))
+    kept = y < 2
+    for name in ("OracleLEACE", "QuadraticLEACE"):
+        eraser = ex.ERASERS[name]().fit(X, y, sample_weight=weights)
+        alone = ex.ERASERS[name]().fit(X[kept], y[kept], sample_weight=weights[kept])
+        np.testing.assert_allclose(
+            told(eraser, X[kept], y[kept]), told(alone, X[kept], y[kept]), atol=1e-10
+        )
+        with pytest.raises(ex.InputError, match="not the one that was fitted"):
+            told(eraser, X, y)
+
+
+def test_rows_without_weight_do_not_decide_on_shrinkage():
+    """Four rows count, of six columns; a hundred more of weight zero make no difference."""
+    X, y = gaussians(n=400)
+    some = np.flatnonzero(y == 1)
+    weights = np.ones(400)
+    weights[some[4:]] = 0
+    kept = weights > 0
+    eraser = ex.QuadraticLEACE().fit(X, y, sample_weight=weights)
+    alone = ex.QuadraticLEACE().fit(X[kept], y[kept])
+    np.testing.assert_allclose(
+        told(eraser, X[kept], y[kept]), told(alone, X[kept], y[kept]), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("label_free", [False, True])
+def test_shrunk_classes_are_erased_whatever_the_units_of_the_columns(label_free):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [40, 5, 4])
+    X = rng.normal(size=(49, 6)) + 2 * rng.normal(size=(3, 6))[y]
+    units = 10.0 ** np.array([-8, 8, 0, -4, 3, 0])
+    eraser = ex.QuadraticLEACE(label_free=label_free)
+    clean = eraser.fit(X, y).transform(X, **({} if label_free else {"concept": y}))
+    scaled = eraser.fit(X * units, y).transform(X * units, **({} if label_free else {"concept": y}))
+    assert class_gap(X, y) > 1
+    assert class_gap(clean, y) < 1e-10
+    assert class_gap(scaled / units, y) < 1e-8
+
+
+@pytest.mark.parametrize("strength", [0.25, 0.9])
+@pytest.mark.parametrize("name", ["OracleLEACE", "QuadraticLEACE"])
+def test_part_of_the_strength_with_weights_and_in_a_stream(name, strength):
+    """The weighted mean stays, what is left of class means is in proportion, chunks add up."""
+    data = plant("classes")
+    w = np.random.default_rng(1).random(600)
+    whole = ex.ERASERS[name](strength=strength).fit(data.X, data.y, sample_weight=w)
+    clean = told(whole, data.X, data.y)
+    np.testing.assert_allclose(w @ clean, w @ data.X, rtol=1e-10)
+    for label in np.unique(data.y):
+        own = data.y == label
+        gap, left = (
+            np.average(A[own], axis=0, weights=w[own]) - np.average(A, axis=0, weights=w)
+            for A in (data.X, clean)
+        )
+        np.testing.assert_allclose(left, (1 - strength) * gap, atol=1e-10)
+    assert not whole.certificate_.erased
+    stream = ex.ERASERS[name](strength=strength)
+    for part in np.array_split(np.argsort(data.y, kind="stable"), 5):
+        stream.partial_fit(data.X[part], data.y[part], sample_weight=w[part])
+    np.testing.assert_allclose(told(stream, data.X, data.y), clean, atol=1e-9)
+    assert stream.certificate_.gap == pytest.approx(whole.certificate_.gap, rel=1e-3)
 
 
 # -- files -----------------------------------------------------------------------------------------

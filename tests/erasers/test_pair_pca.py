@@ -170,3 +170,54 @@ def test_rows_that_form_no_pair_are_refused():
         ex.PairPCA.from_pairs(X[:3], X[:2])
     with pytest.raises(ex.InputError, match="sample"):
         ex.PairPCA().fit(X[:1], [0])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("count", [2, 5])
+def test_rounding_is_no_direction(dtype, count):
+    """Sets far apart that differ in one direction: what rounding adds is no rank.
+
+    The direction has entries that the type does not hold, so every other direction is rounding.
+    """
+    rng = np.random.default_rng(0)
+    far, near = {np.float64: (1e8, 1.0), np.float32: (1e3, 1.0), np.float16: (30.0, 3.0)}[dtype]
+    middle = far * rng.normal(size=(20, 10))
+    ids = np.repeat(np.arange(20), count)
+    axis = np.linalg.qr(rng.normal(size=(10, 1)))[0][:, 0]
+    X = middle[ids] + near * np.outer(rng.normal(size=len(ids)), axis)
+    eraser = ex.PairPCA(6).fit(X.astype(dtype), ids)
+    assert eraser.rank_ == 1
+    assert abs(eraser.erasure_.basis[0] @ axis) > 0.99
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_equal_rows_are_no_difference(dtype, count):
+    """A mean of three equal numbers may differ from them in the last digit."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(30), count)
+    X = (1e3 * rng.normal(size=(30, 5)))[ids].astype(dtype)
+    for weights in (None, rng.random(len(ids))):
+        with pytest.raises(ex.InputError, match="nothing to compare"):
+            ex.PairPCA().fit(X, ids, sample_weight=weights)
+    X[0, 2] += 64
+    eraser = ex.PairPCA(3).fit(X, ids)
+    assert eraser.rank_ == 1
+    np.testing.assert_array_equal(np.abs(eraser.erasure_.basis), np.eye(5)[[2]])
+
+
+def test_the_last_digit_that_a_type_holds_exactly_is_a_difference():
+    X = np.array([[1000, 0, 1], [1001, 0, 1], [512, 7, 0], [513, 7, 0]], dtype=np.float16)
+    eraser = ex.PairPCA(2).fit(X, [0, 0, 1, 1])
+    np.testing.assert_array_equal(np.abs(eraser.erasure_.basis), [[1.0, 0.0, 0.0]])
+
+
+def test_sets_of_more_rows_than_are_summed_at_once():
+    from expunge.parallel import SPAN
+
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 3, 2 * SPAN + 5)
+    X = 1e6 * rng.normal(size=(3, 4))[ids] + rng.normal(size=(len(ids), 4)) * [3, 1, 2, 1]
+    found = ex.PairPCA(2).fit(X, ids).erasure_
+    expected = projector(plain([X[ids == i] for i in range(3)], 2))
+    np.testing.assert_allclose(np.eye(4) - found.matrix(), expected, atol=1e-6)

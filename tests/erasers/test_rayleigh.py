@@ -120,3 +120,44 @@ def test_a_matrix_that_is_not_symmetric_is_refused():
         ex.RayleighEraser(objective=np.triu(np.ones((3, 3)))).fit(np.eye(3))
     with pytest.raises(ex.InputError, match="Unknown objective"):
         ex.RayleighEraser(objective="svd").fit(np.eye(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rank", ["auto", 1, 4])
+@pytest.mark.parametrize("center", [True, False])
+def test_cca_with_constant_and_repeated_columns(center, rank, dtype):
+    data = plant("classes")
+    X = np.column_stack([data.X, np.full(600, 7.0), data.X[:, 0], np.zeros(600)]).astype(dtype)
+    eraser = ex.RayleighEraser(rank, objective="cca", center=center).fit(X, data.y)
+    assert eraser.rank_ == (rank if rank != "auto" else 3 + (not center))
+    clean = eraser.transform(X.astype(float))
+    assert np.isfinite(clean).all()
+    if rank == 1:
+        return
+    gaps = np.array([clean[data.y == c].mean(0) for c in np.unique(data.y)])
+    before = np.array([X[data.y == c].mean(0) for c in np.unique(data.y)])
+    assert np.ptp(before, axis=0).max() > 1
+    assert np.ptp(gaps, axis=0).max() < 1e-5
+    if center:
+        np.testing.assert_allclose(clean[:, [8, 10]], X[:, [8, 10]].astype(float), atol=1e-12)
+
+
+def test_cca_does_not_depend_on_the_units_of_the_columns():
+    """Down to columns of 1e-16 of the spread of others, which the concept moves too."""
+    data = plant("classes")
+    units = 10.0 ** np.array([-8, 8, 0, -4, 3, 0, 5, -6])
+    plain = ex.RayleighEraser(objective="cca").fit(data.X, data.y)
+    scaled = ex.RayleighEraser(objective="cca").fit(data.X * units, data.y)
+    np.testing.assert_allclose(
+        scaled.transform(data.X * units) / units, plain.transform(data.X), atol=1e-7
+    )
+
+
+def test_cca_fills_up_with_what_changes_the_rows_least():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 500)
+    X = rng.normal(size=(500, 4)) * [1, 3, 0.1, 2] + np.outer(y, [2, 0, 0, 0])
+    own = ex.RayleighEraser(objective="cca").fit_transform(X, y)
+    filled = ex.RayleighEraser(2, objective="cca").fit_transform(X, y)
+    more = np.mean(np.sum((filled - X) ** 2, axis=1)) - np.mean(np.sum((own - X) ** 2, axis=1))
+    assert more == pytest.approx(0.01, rel=0.1)

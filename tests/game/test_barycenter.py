@@ -113,7 +113,7 @@ def test_full_covariances_are_left_as_they_are():
 
 def different(covariances, sizes, rank=None, means=None):
     shares, d = sizes / sizes.sum(), covariances.shape[-1]
-    means = np.zeros((d, 0)) if means is None else means
+    means = np.zeros((d, len(sizes))) if means is None else means
     return different_directions(means, covariances, shares, sizes, rank)
 
 
@@ -130,7 +130,8 @@ def test_directions_that_differ_are_found_in_order():
 
 def test_means_come_first():
     covariances = np.stack([np.eye(3), np.diag([9.0, 1.0, 1.0])])
-    left, right = different(covariances, np.array([99, 99]), 1, means=np.eye(3)[:, 2:])
+    means = np.outer([0, 0, 1], [1, -1])
+    left, right = different(covariances, np.array([99, 99]), 1, means=means)
     np.testing.assert_allclose(left @ right, np.diag([0, 0, 1.0]), atol=1e-12)
 
 
@@ -151,7 +152,8 @@ def test_a_constant_or_tiny_column_is_no_difference(scale):
 
 def test_one_direction_at_least_is_left():
     """More means than columns: every direction but those of the means may stay."""
-    covariances = np.stack([np.eye(2), 50 * np.eye(2)])
-    left, _ = different(covariances, np.array([999, 999]), means=np.eye(2))
+    covariances = np.stack([np.eye(2), 50 * np.eye(2), np.eye(2)])
+    sizes = np.array([999, 999, 999])
+    left, _ = different(covariances, sizes, means=np.array([[1.0, 0, -1], [0, 1, -1]]))
     assert left.shape == (2, 2)
-    assert different(covariances, np.array([999, 999]))[0].shape == (2, 1)
+    assert different(covariances, sizes)[0].shape == (2, 1)

@@ -384,3 +384,14 @@ def test_degenerate_rows(name, case):
     eraser = ex.ERASERS[name]().fit(X, y)
     assert class_gap(cleaned(eraser, X, y), y) < 1e-9
     assert eraser.certificate_.erased
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.0])
+@pytest.mark.parametrize(("name", "kind"), CONFIGURATIONS)
+def test_a_column_that_never_varies_stays_as_it_is(name, kind, value):
+    """Rounding there would be all its variance, and a probe that rescales columns would read it."""
+    data = plant(kind)
+    X = np.insert(data.X, 3, value, axis=1)
+    clean = cleaned(make(name, kind).fit(X, data.y), X, data.y)
+    assert np.abs(clean - X).max() > 0.1
+    np.testing.assert_array_equal(clean[:, 3], X[:, 3])

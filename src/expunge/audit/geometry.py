@@ -179,7 +179,8 @@ def v_measure(
     for count in counts:
         check_number(count, "clusters", least=1, most=rows.n_samples, whole=True)
     work = np.asarray(rows.X, dtype=np.float32 if rows.X.dtype.itemsize <= 4 else np.float64)
-    with threadpool_limits(1):  # steps are short: threads would mostly wait for each other
+    # steps are short: threads would mostly wait for each other
+    with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         found = [
             [v_measure_of(concept.values, _k_means(work, count, rng)) for _ in range(runs)]
             for count in counts

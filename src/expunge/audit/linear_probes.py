@@ -13,6 +13,7 @@ from expunge.audit.measures import Scores
 from expunge.audit.probe import Probe, Training
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.linalg import Array
+from expunge.parallel import blas_for
 from expunge.shrinkage import shrink
 
 __all__ = ["LINEAR_PROBES", "logistic_scores"]
@@ -121,7 +122,8 @@ def _solve(C: Array, B: Array, ridge: float) -> Array:
     """(C + ridge · tr C/d)⁻¹ B."""
     ridged = C.copy()
     ridged[np.diag_indices(len(C))] += ridge * (float(np.trace(C)) / len(C) or 1.0)
-    return np.asarray(scipy.linalg.solve(ridged, B, assume_a="pos"))
+    with blas_for(len(C)):
+        return np.asarray(scipy.linalg.solve(ridged, B, assume_a="pos"))
 
 
 LINEAR_PROBES: tuple[Probe, ...] = (

@@ -29,6 +29,7 @@ import scipy.linalg
 import scipy.special
 
 from expunge.moments import Moments
+from expunge.parallel import blas_for
 
 __all__ = ["Residue", "expected_residue"]
 
@@ -172,7 +173,8 @@ def _gap(moments: Moments, j: int, variance: float) -> tuple[float | None, int]:
         return None, int(min(d, n - 2))
     slope = moments.xz[:, j] / moments.zz[j, j]  # of classes: the difference of the two means
     within = moments.cov_xx - variance * np.outer(slope, slope)
-    values, vectors = scipy.linalg.eigh(within)
+    with blas_for(d):
+        values, vectors = scipy.linalg.eigh(within)
     kept = values > RANK * max(values[-1], 0.0)
     rank = int(kept.sum())
     if n - rank - 3 < ENOUGH * n:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ from expunge.game.result import Step
 from expunge.inputs import check_concept, check_number, check_rows, check_weights
 from expunge.maps import Map
 from expunge.moments import Moments
-from expunge.parallel import one_blas_thread
+from expunge.parallel import blas_for
 
 __all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
 
@@ -44,7 +43,6 @@ Guarantee = Literal[
 
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
 UNITS = 1000  # ratio of spreads from which one column decides for all
-SMALL = 256  # width up to which threads cost more than they give in d x d work
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -305,20 +303,19 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """Solve and certify; nothing is stored."""
         if self._certifies():
             check_varies(seen.moments)
-        small = seen.moments.n_features <= SMALL
-        with one_blas_thread() if small else nullcontext():
+        with blas_for(seen.moments.n_features):
             solution = self._solve(seen, data)
-        erasure = self._map(seen, solution, {})
-        if isinstance(erasure, Erasure) and data is None:
-            kept = kept_in_moments(seen.moments, erasure)
-        elif data is not None:
-            kept = kept_in_rows(data.rows, erasure, seen.moments, data.concept, data.weights)
-        else:
-            kept = None
-        certificate = self._certify(erasure, seen.moments, data, kept)
-        self._caution(seen.moments, kept)
-        meta = self._meta(seen, solution, kept)
-        return self._map(seen, solution, meta), certificate, solution
+            erasure = self._map(seen, solution, {})
+            if isinstance(erasure, Erasure) and data is None:
+                kept = kept_in_moments(seen.moments, erasure)
+            elif data is not None:
+                kept = kept_in_rows(data.rows, erasure, seen.moments, data.concept, data.weights)
+            else:
+                kept = None
+            certificate = self._certify(erasure, seen.moments, data, kept)
+            self._caution(seen.moments, kept)
+            meta = self._meta(seen, solution, kept)
+            return self._map(seen, solution, meta), certificate, solution
 
     def _caution(self, moments: Moments, kept: Kept | None) -> None:
         """Warn where the result is not what people expect."""

@@ -155,13 +155,7 @@ class INLP(BaseEraser):
         if rank == "auto":
             assert data is not None
             rank = self._rounds_needed(data, moments)
-        basis, history = nullspace(
-            self._finder(moments, data),
-            lambda: moments.cov_xx,
-            moments.n_features,
-            rank,
-            verbose=self.verbose,
-        )
+        basis, history = nullspace(self._finder(moments, data), moments, rank, verbose=self.verbose)
         center = moments.mean_x if self.fit_intercept else None
         value = history[-1].value if history else float("nan")
         return Solution(basis, basis.T, center, "inlp", value, history)
@@ -200,9 +194,7 @@ class INLP(BaseEraser):
             train = data.rows.moments(data.concept, weights * ~held)
             problem = self._problem(data, train, weights * ~held)
             find = glm_finder(problem, self._judge(problem, data, weights * held))
-        basis, _ = nullspace(
-            find, lambda: moments.cov_xx, moments.n_features, None, verbose=self.verbose
-        )
+        basis, _ = nullspace(find, moments, None, verbose=self.verbose)
         return max(int(basis.shape[1]), 1)
 
     def _judge(self, problem: Problem, data: Data, weights: Array) -> Judge:

@@ -11,14 +11,20 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
-from expunge.game.barycenter import barycenter, different_directions, filled, maps_to
+from expunge.game.barycenter import (
+    barycenter,
+    different_directions,
+    filled,
+    maps_to,
+    shrunk,
+)
 from expunge.game.closed_form import Rank
-from expunge.game.least_squares import regression
+from expunge.game.least_squares import regression, spreads
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
-from expunge.linalg import Array, column_space
+from expunge.linalg import Array
 from expunge.moments import Moments
-from expunge.shrinkage import check_shrinkage, shrink
+from expunge.shrinkage import check_shrinkage
 
 __all__ = ["OracleLEACE", "QuadraticLEACE"]
 
@@ -156,8 +162,10 @@ class QuadraticLEACE(_Conditional):
 
     Limits: it holds one d x d matrix per class. A class with d rows or fewer has a singular
     covariance, which is shrunk first, and then only the shrunk ones become equal. Where a class
-    does not vary at all it is taken to vary as the others do. Moments above the second are left as
-    they are, so other predictors (trees, neighbours) may still find the concept.
+    varies by less than a hundredth of the spread of all classes it is taken to vary as the others
+    do, and stays narrower than they are: a map that made up for it would throw new rows far away.
+    So no map stretches by more than 141, in units of the spread within classes. Moments above the
+    second are left as they are, so other predictors (trees, neighbours) may still find the concept.
 
     Parameters
     ----------
@@ -166,7 +174,8 @@ class QuadraticLEACE(_Conditional):
         differ by more than sampling noise.
     label_free : bool
     shrinkage : {"auto", "none", "ledoit_wolf", "oas"} or float
-        Of the class covariances; "auto" is "oas" for classes of d rows or fewer, else "none".
+        Of the class covariances, towards that of all classes; "auto" is "oas" for classes of d
+        rows or fewer, else "none".
     concept_type : {"auto", "classes"}
     strength : float
         From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed.
@@ -230,25 +239,46 @@ class QuadraticLEACE(_Conditional):
         moments = seen.moments
         assert seen.by_class is not None
         classes = [seen.by_class[label] for label in moments.labels]
-        shares = np.array([part.weight for part in classes]) / moments.weight
-        covariances = np.stack([self._covariance(part) for part in classes])
+        weights = np.array([part.weight for part in classes])
+        shares = weights / moments.weight
+        sd, varies, deviations, covariances = _in_units_of_spread(moments, classes, shares)
+        covariances = shrunk(
+            covariances, shares, weights, [self._rule(part) for part in classes], eps=moments.eps
+        )
         if not self.label_free:
-            covariances = filled(covariances, shares)
-            return _told(moments, maps_to(barycenter(covariances, shares), covariances))
-        scale = np.sqrt(moments.trace_xx * np.trace(moments.zz)) / moments.weight
-        U, s, kept = column_space(moments.cov_xz, scale=float(scale))
+            covariances = filled(covariances, shares, eps=moments.eps) * sd * sd[:, None]
+            maps = maps_to(barycenter(covariances, shares), covariances)
+            same = ~(varies & varies[:, None])  # rounding would give a constant column away
+            maps[:, same] = np.eye(len(sd))[same]
+            return _told(moments, maps)
         left, right = different_directions(
-            (U * s)[:, kept],
+            deviations,
             covariances,
             shares,
             np.array([part.n for part in classes]),
             None if self.rank == "auto" else self.rank,
+            eps=moments.eps,
         )
+        left, right = sd[:, None] * left, right / sd
         return Solution(left, right, moments.mean_x, "closed_form", 0.0, (Step(1, 0.0),))
 
-    def _covariance(self, part: Moments) -> Array:
-        """Covariance of a class, shrunk where it has few rows."""
-        rule = self.shrinkage
-        if rule == "auto":
-            rule = "oas" if part.n <= part.n_features else "none"
-        return shrink(part.cov_xx, part.weight, rule)
+    def _rule(self, part: Moments) -> str | float:
+        """How to shrink the covariance of a class: where it has few rows."""
+        if self.shrinkage == "auto":
+            return "oas" if part.n <= part.n_features else "none"
+        return self.shrinkage
+
+
+def _in_units_of_spread(
+    moments: Moments, classes: list[Moments], shares: Array
+) -> tuple[Array, NDArray[np.bool_], Array, Array]:
+    """Spreads of the columns; which vary; means (d x c) and covariances of the classes in them.
+
+    Whatever is only rounding, in a column that does not vary, is set to zero.
+    """
+    deviations = moments.cov_xz / shares
+    covariances = np.stack([part.cov_xx for part in classes])
+    within = np.einsum("k,kii->i", shares, covariances)
+    sd, varies = spreads(within + deviations**2 @ shares, moments.mean_x)
+    units = np.where(varies, 1 / sd, 0.0)
+    return sd, varies, deviations * units[:, None], covariances * units * units[:, None]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import reduce
 from itertools import pairwise
 from typing import Any, Self, cast
 
@@ -11,19 +9,19 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from expunge.concept import Concept
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
 from expunge.game.result import Step
 from expunge.inputs import as_matrix, check_rank, check_rows
-from expunge.linalg import ROUNDING, Array, fix_signs
+from expunge.linalg import Array, fix_signs
 from expunge.moments import Moments
 from expunge.parallel import spans
 from expunge.rows.dense import DenseRows
 
 __all__ = ["PairPCA"]
 
+EPS = float(np.finfo(np.float64).eps)
 AT_ONCE = 256  # sets whose means are held at the same time
 
 
@@ -43,8 +41,8 @@ class PairPCA(BaseEraser):
     Parameters
     ----------
     rank : int or "auto"
-        Directions to remove, "auto" is 1; at most those in which the sets differ at all (with p
-        pairs, p).
+        Directions to remove, "auto" is 1; at most those in which the rows of sets differ by more
+        than the rounding of their type (with p pairs, p).
     strength : float
         From 0, the identity, to 1, full removal.
 
@@ -129,71 +127,88 @@ class PairPCA(BaseEraser):
         return super()._check(X, y, concept, sample_weight, whole=whole and not one_pair)
 
     def _statistics(self, data: Data, *, second: bool) -> Statistics:
-        return Statistics(_within_sets(data), data.rows.fingerprint())
+        moments, rounding = _within_sets(data)
+        return Statistics(moments, data.rows.fingerprint(), rounding=rounding)
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
-        values, V = scipy.linalg.eigh(seen.moments.cov_xx, check_finite=False)
+        covariance, d = seen.moments.cov_xx, seen.moments.n_features
+        values, V = scipy.linalg.eigh(covariance, check_finite=False)
         values, V = np.maximum(values[::-1], 0.0), V[:, ::-1]
-        if not values[0] > 0:
+        noise = max(seen.rounding / seen.moments.weight, d * EPS * float(values[0]))
+        used = int((values > noise).sum())
+        if not used:
             raise InputError(
                 "No two different rows belong to the same set: there is nothing to compare",
-                f"{seen.moments.n} rows",
+                f"{seen.moments.n} rows that differ within sets by rounding at the most",
                 "Pass y with the same id for the rows of a pair",
             )
-        noise = max(1e-10, seen.moments.n_features * seen.moments.eps)
-        used = int((values > noise * values[0]).sum())
         rank = min(1 if self.rank == "auto" else self.rank, used)
         U = fix_signs(V[:, :rank])
+        U[np.diag(covariance) == 0] = 0.0  # no rounding in a column that never varies
         value = float(values[rank]) if rank < len(values) else 0.0
         return Solution(U, U.T, None, "closed_form", value, (Step(1, value),), values)
 
 
-def _within_sets(data: Data) -> Moments:
-    """Moments of the rows measured from the mean of their set, a few hundred sets at a time.
+def _within_sets(data: Data) -> tuple[Moments, float]:
+    """Moments of the rows measured from the mean of their set, and what of them is rounding.
 
-    The scatter within sets is Sxx - SxzSzz⁺Szx with z the indicators of the sets.
+    A number x was rounded by up to half a unit of its last digit, ε|x|: that is a variance of
+    ε²x²/12, and no direction in which the rows of sets differ by less can be told from rounding.
     """
-    concept, d = data.concept, data.rows.n_features
-    order = np.argsort(concept.values, kind="stable")
-    bounds = np.searchsorted(concept.values[order], np.arange(0, concept.width + AT_ONCE, AT_ONCE))
-    total: Moments | None = None
+    values, d = data.concept.values, data.rows.n_features
+    weights = np.ones(data.rows.n_samples) if data.weights is None else data.weights
+    order = np.argsort(values, kind="stable")
+    bounds = np.searchsorted(values[order], np.arange(0, data.concept.width + AT_ONCE, AT_ONCE))
+    xx, rounding = np.zeros((d, d)), 0.0
     for start, stop in pairwise(bounds):
-        if start == stop:
-            continue
-        index = order[start:stop]
-        _, codes = np.unique(concept.values[index], return_inverse=True)
-        sets = Concept("classes", codes, tuple(range(int(codes.max()) + 1)))
-        part = _exact_moments(data, index, sets)
-        size = part.mean_z * part.weight
-        # Sxz of set k is size_k (m_k - mean), so the scatter between sets is Σ Sxz Sxzᵀ / size
-        between = part.xz / np.sqrt(np.where(size > 0, size, 1.0))
-        assert part.xx is not None
-        xx = part.xx - between @ between.T
-        if np.trace(xx) <= ROUNDING * np.trace(part.xx):  # equal rows
-            xx[:] = 0.0
-        own = replace(
-            part,
-            mean_x=np.zeros(d),
-            mean_z=np.zeros(0),
-            xz=np.zeros((d, 0)),
-            zz=np.zeros((0, 0)),
-            squares=np.diag(xx).copy(),
-            xx=xx,
-            labels=(),
-            kind="continuous",
-        )
-        total = own if total is None else total.merge(own)
-    assert total is not None
-    return total
+        if start < stop:
+            scatter, squares = _scatter(data, order[start:stop], weights)
+            xx += scatter
+            rounding += squares / 12
+    moments = Moments(
+        n=data.rows.n_samples,
+        weight=float(weights.sum()),
+        mean_x=np.zeros(d),
+        mean_z=np.zeros(0),
+        xz=np.zeros((d, 0)),
+        zz=np.zeros((0, 0)),
+        squares=np.diag(xx).copy(),
+        xx=xx,
+        labels=(),
+        kind="continuous",
+        eps=EPS,
+    )
+    return moments, rounding
 
 
-def _exact_moments(data: Data, index: NDArray[np.intp], sets: Concept) -> Moments:
-    """Moments of some rows with products in float64: sets may be far apart and narrow."""
+def _scatter(data: Data, index: NDArray[np.intp], weights: Array) -> tuple[Array, float]:
+    """Scatter within the sets of some rows, in order of their sets, and Σ w ‖εx‖².
 
-    def part(lo: int, hi: int) -> Moments:
-        at = index[lo:hi]
-        X = np.asarray(cast(DenseRows, data.rows.take(at)).X, dtype=np.float64)
-        weights = None if data.weights is None else data.weights[at]
-        return Moments.of(X, sets.take(slice(lo, hi)), weights)
+    Rows are measured from the first of their set before any sum: sets may be far apart and narrow,
+    and equal rows differ by nothing at all.
+    """
+    _, first, sets = np.unique(data.concept.values[index], return_index=True, return_inverse=True)
+    origin, _ = _rows(data, index[first])
+    w = weights[index]
+    size = np.bincount(sets, weights=w)
+    mean = np.zeros_like(origin)
+    for lo, hi in spans(len(index)):
+        X, _ = _rows(data, index[lo:hi])
+        begin = np.flatnonzero(np.diff(sets[lo:hi], prepend=-1))
+        parts = np.add.reduceat(w[lo:hi, None] * (X - origin[sets[lo:hi]]), begin, axis=0)
+        mean[sets[lo:hi][begin]] += parts
+    mean /= np.where(size > 0, size, 1.0)[:, None]
+    scatter, squares = np.zeros((origin.shape[1],) * 2), 0.0
+    for lo, hi in spans(len(index)):
+        X, eps = _rows(data, index[lo:hi])
+        C = X - origin[sets[lo:hi]] - mean[sets[lo:hi]]
+        scatter += C.T @ (w[lo:hi, None] * C)
+        squares += float(w[lo:hi] @ np.sum((eps * X) ** 2, axis=1))
+    return scatter, squares
 
-    return reduce(Moments.merge, (part(lo, hi) for lo, hi in spans(len(index))))
+
+def _rows(data: Data, index: NDArray[np.intp]) -> tuple[Array, float]:
+    """Some rows in float64, and the relative precision of the type they came in."""
+    X = cast(DenseRows, data.rows.take(index)).X
+    eps = float(np.finfo(X.dtype).eps) if X.dtype.kind == "f" else EPS
+    return np.asarray(X, dtype=np.float64), eps

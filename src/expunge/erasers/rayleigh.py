@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
-from expunge.game.least_squares import cross_moment, in_own_units, second_moment
+from expunge.game.least_squares import cross_moment, in_own_units, second_moment, spreads
 from expunge.game.losses import Loss, loss_for
-from expunge.game.oblique import whitener
+from expunge.game.oblique import oblique, whitener
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, as_matrix, check_choice, check_rank
 from expunge.linalg import (
     Array,
-    column_space,
+    concept_span,
     fix_signs,
     inverse_root,
     least_variance_directions,
+    range_basis,
 )
 from expunge.moments import Moments
 
@@ -151,26 +152,46 @@ class RayleighEraser(BaseEraser):
     def _by_covariance(self, moments: Moments, Sxx: Array) -> tuple[Array, Array, float]:
         """Factors and value for the objectives that are a product of covariances."""
         C, Szz = cross_moment(moments, self.center)
-        d, whiten = moments.n_features, self.objective == "cca"
-        if whiten:
-            W = whitener(Sxx, rcond=d * moments.eps)
-            root = np.linalg.inv(W)
-            Rzz, units = in_own_units(Szz)
-            C = W @ (C * units) @ inverse_root(Rzz)
-            scale = float(np.sqrt(np.linalg.matrix_rank(Rzz, hermitian=True)))
-        else:
-            W = root = np.eye(d)
-            scale = float(np.sqrt(np.trace(Sxx) * np.trace(Szz)))
-        U, s, kept = column_space(C, scale=scale)
-        own = int(kept.sum())
+        if self.objective == "cca":
+            return self._by_correlation(moments, Sxx, C, Szz)
+        span = concept_span(C, *(_roots(np.diag(S)) for S in (Sxx, Szz)))
+        U, s, _ = scipy.linalg.svd(C, full_matrices=False, check_finite=False)
+        fewer = self.rank != "auto" and self.rank < span.shape[1]
+        basis, value = self._leading(fix_signs(U) if fewer else span, s, span.shape[1], Sxx)
+        return basis, basis.T, value
+
+    def _by_correlation(
+        self, moments: Moments, Sxx: Array, C: Array, Szz: Array
+    ) -> tuple[Array, Array, float]:
+        """The same for correlations: nothing of it depends on the units of the columns."""
+        sd, varies = spreads(np.diag(Sxx), moments.mean_x if self.center else 0 * moments.mean_x)
+        one = np.where(varies, 1 / sd, 0.0)
+        R = Sxx * one * one[:, None]
+        np.fill_diagonal(R, 1.0)  # also of a constant column
+        W = whitener(R, rcond=len(R) * moments.eps)
+        Rzz, units = in_own_units(Szz)
+        C = C * one[:, None] * units
+        span = range_basis(C, scale=float(np.sqrt(C.size)))
+        U, s, _ = scipy.linalg.svd(W @ span @ (span.T @ C) @ inverse_root(Rzz), full_matrices=False)
+        root: Array = np.asarray(np.linalg.inv(W), dtype=np.float64)
+        # erasing a whitened direction u changes x by W⁻¹u, nothing along a constant column
+        cost = root.T @ ((varies * np.diag(Sxx))[:, None] * root)
+        basis, value = self._leading(fix_signs(U), s, span.shape[1], cost)
+        left, right = oblique(basis, W, span)
+        return sd[:, None] * left, right / sd, value
+
+    def _leading(self, U: Array, s: Array, own: int, cost: Array) -> tuple[Array, float]:
+        """As many directions as asked for, filled up with those of least cost; the value left."""
         rank = own if self.rank == "auto" else self.rank
         basis = U[:, : min(rank, own)]
         if rank > own:
-            # erasing a whitened direction u changes x by uᵀΣxxu in the mean square, as in the
-            # plain case
-            basis = np.hstack([basis, least_variance_directions(basis, Sxx, rank - own)])
-        value = -(float(s[rank]) ** 2) if rank < own else 0.0
-        return root @ basis, basis.T @ W, value
+            basis = np.hstack([basis, least_variance_directions(basis, cost, rank - own)])
+        return basis, -(float(s[rank]) ** 2) if rank < own else 0.0
+
+
+def _roots(squares: Array) -> Array:
+    """Square roots, and 1 where there is none to take."""
+    return np.sqrt(np.where(squares > 0, squares, 1.0))
 
 
 def _smallest(A: Array, rank: int) -> tuple[Array, float]:

@@ -44,12 +44,15 @@ class Statistics:
         Of the rows with a task whose covariance is to be kept.
     by_class : mapping of class to Moments, or None
         Mean and covariance of each class.
+    rounding : float
+        Sum of squares that may be rounding of the numbers, where a method asks for it.
     """
 
     moments: Moments
     seen: Fingerprint
     task: Moments | None = None
     by_class: Mapping[Label, Moments] | None = None
+    rounding: float = 0.0
 
     def merge(self, other: Statistics) -> Statistics:
         """Sums over both sets of rows."""
@@ -68,15 +71,20 @@ class Statistics:
                 both[label] = both[label].merge(part) if label in both else part
             by_class = both
         return Statistics(
-            self.moments.merge(other.moments), self.seen.merge(other.seen), task, by_class
+            self.moments.merge(other.moments),
+            self.seen.merge(other.seen),
+            task,
+            by_class,
+            self.rounding + other.rounding,
         )
 
 
 def class_moments(data: Data) -> dict[Label, Moments]:
-    """Mean and covariance of the rows of each class."""
+    """Mean and covariance of the rows of each class, without those of no weight."""
     found = {}
+    counts = np.ones(data.rows.n_samples, bool) if data.weights is None else data.weights > 0
     for code, label in enumerate(data.concept.labels):
-        index = np.flatnonzero(data.concept.values == code)
+        index = np.flatnonzero((data.concept.values == code) & counts)
         weights = None if data.weights is None else data.weights[index]
         if index.size:
             found[label] = data.rows.take(index).moments(Concept.none(index.size), weights)

@@ -16,32 +16,91 @@ and any orthogonal O_k: covariances are equal also where the iteration stops ear
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.linalg
 
-from expunge.game.oblique import whitener
-from expunge.linalg import Array, fix_signs, whitening_pair
+from expunge.game.oblique import oblique, whitener
+from expunge.linalg import Array, fix_signs, range_basis, whitening_pair
+from expunge.shrinkage import shrink
 
-__all__ = ["barycenter", "different_directions", "filled", "maps_to"]
+__all__ = ["barycenter", "different_directions", "filled", "maps_to", "shrunk"]
 
 EPS = float(np.finfo(np.float64).eps)
-NOTHING = 1e-10  # variance of a class, relative to that of all, below which it does not vary
+NOTHING = 1e-4  # variance of a class, relative to that of all, below which it does not vary
 
 
-def filled(covariances: Array, shares: Array) -> Array:
-    """Covariances of the classes (c x d x d), none of them singular.
+def filled(covariances: Array, shares: Array, *, eps: float = EPS) -> Array:
+    """Covariances of the classes (c x d x d), none of them nearly singular.
 
-    Where a class does not vary, nothing can be known of its spread, and a map that made up for it
-    would blow up the first new row that does: there the class gets the variance of all classes.
+    Where a class hardly varies, little is known of its spread, and a map that made up for it would
+    blow up the first new row that does: there the class gets the variance of all classes as well.
+    In the units of the spread of all classes no filled covariance is below `NOTHING`, and that of
+    the barycentre is 2 at the most; so no map to it stretches by more than √(2 / NOTHING) = 141.
+
+    Parameters
+    ----------
+    covariances : array of shape (c, d, d)
+        Of columns in units of their spread.
+    shares : array of shape (c,)
+        Weights that add up to 1.
+    eps : float
+        Relative precision of the covariances.
+
+    Returns
+    -------
+    array of shape (c, d, d)
     """
-    pooled = np.einsum("k,kij->ij", shares, covariances)
-    W, root = whitening_pair(pooled, rcond=len(pooled) * EPS)
+    W, root = _pooled_pair(covariances, shares, eps)
     found = []
     for S in covariances:
         values, V = scipy.linalg.eigh(W @ S @ W, check_finite=False)
         missing = root @ V[:, values < NOTHING]
         found.append(S + missing @ missing.T)
     return np.stack(found)
+
+
+def shrunk(
+    covariances: Array, shares: Array, sizes: Array, rules: Sequence[str | float], *, eps: float
+) -> Array:
+    """Covariances of the classes (c x d x d) after shrinkage towards that of all classes.
+
+    That is shrinkage towards a multiple of I where the pooled covariance is I, so neither the units
+    of the columns nor a rotation matter.
+
+    Parameters
+    ----------
+    covariances : array of shape (c, d, d)
+        Of columns in units of their spread.
+    shares : array of shape (c,)
+        Weights that add up to 1.
+    sizes : array of shape (c,)
+        Rows of each class, or the sum of their weights.
+    rules : sequence of {"none", "ledoit_wolf", "oas"} or float
+        For each class, see `expunge.shrinkage.shrink`.
+    eps : float
+        Relative precision of the covariances.
+
+    Returns
+    -------
+    array of shape (c, d, d)
+    """
+    if all(rule in ("none", 0) for rule in rules):
+        return covariances
+    W, root = _pooled_pair(covariances, shares, eps)
+    found = []
+    for S, n, rule in zip(covariances, sizes, rules, strict=True):
+        own = W @ S @ W
+        after = shrink(own, n, rule)
+        found.append(S if after is own else root @ after @ root)
+    return np.stack(found)
+
+
+def _pooled_pair(covariances: Array, shares: Array, eps: float) -> tuple[Array, Array]:
+    """Inverse root and root of the pooled covariance, mended where nothing varies."""
+    pooled = np.einsum("k,kij->ij", shares, covariances)
+    return whitening_pair(pooled, rcond=len(pooled) * eps)
 
 
 def barycenter(
@@ -87,18 +146,27 @@ def maps_to(target: Array, covariances: Array) -> Array:
 
 
 def different_directions(
-    means: Array, covariances: Array, shares: Array, sizes: Array, rank: int | None
+    deviations: Array,
+    covariances: Array,
+    shares: Array,
+    sizes: Array,
+    rank: int | None,
+    *,
+    eps: float = EPS,
 ) -> tuple[Array, Array]:
     """Factors of an oblique projector that removes where class means and covariances differ most.
 
-    In coordinates where the pooled covariance within classes is I: first the span of the means,
-    then the leading eigenvectors of Σ p_k (S_k - I)² in what remains.
+    In coordinates where the covariance of all rows is I: first the span of the means, then the
+    leading eigenvectors of Σ p_k (S_k - S)² in what remains, S the pooled covariance within
+    classes. Directions of the means alone would give LEACE; a column that is constant within
+    classes is one of them.
 
     Parameters
     ----------
-    means : array of shape (d, r), of rank r
-        Its columns span the differences of the class means.
+    deviations : array of shape (d, c)
+        Means of the classes, measured from the mean of all rows.
     covariances : array of shape (c, d, d)
+        Of columns in units of their spread.
     shares : array of shape (c,)
         Weights of the classes, which add up to 1.
     sizes : array of shape (c,)
@@ -106,28 +174,34 @@ def different_directions(
     rank : int or None
         Directions in all; None takes those whose difference exceeds sampling noise,
         (2√γ + γ)² with γ = d / n_k, the edge of the spectrum of equal covariances.
+    eps : float
+        Relative precision of the covariances.
 
     Returns
     -------
     left : array of shape (d, r)
     right : array of shape (r, d)
     """
-    d = len(means)
+    d = len(deviations)
     within = np.einsum("k,kij->ij", shares, covariances)
-    W = whitener(within, rcond=d * EPS)
-    U = scipy.linalg.orth(W @ means)
+    B = deviations * np.sqrt(shares)
+    total = within + B @ B.T
+    constant = np.diag(total) == 0
+    total[constant, constant] = 1.0
+    W = whitener(total, rcond=d * eps)
+    C = range_basis(B, scale=float(np.sqrt(np.trace(total))))
+    U = scipy.linalg.svd(W @ (C @ (C.T @ B)), full_matrices=False)[0][:, : C.shape[1]]
     D = np.zeros((d, d))
-    for p, C in zip(shares, covariances, strict=True):
-        E = W @ (C - within) @ W.T
+    for p, S in zip(shares, covariances, strict=True):
+        E = W @ (S - within) @ W.T
         D += p * (E @ E)
     M = np.eye(d) - U @ U.T
-    values, V = scipy.linalg.eigh(M @ D @ M)
+    values, V = scipy.linalg.eigh(M @ D @ M, check_finite=False)
     gamma = d / sizes
     noise = float(np.sum(shares * (2 * np.sqrt(gamma) + gamma) ** 2))
     wanted = int((values > noise).sum()) if rank is None else rank - U.shape[1]
     V = V[:, ::-1][:, : max(min(wanted, d - 1 - U.shape[1]), 0)]
-    right = fix_signs(np.hstack([U, V])[:, :rank]).T @ W
-    return within @ right.T, right
+    return oblique(fix_signs(np.hstack([U, V])[:, :rank]), W, C)
 
 
 def _turn(L: Array, M: Array) -> Array:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from expunge.erasure import Erasure
-from expunge.game.least_squares import cross_moment, second_moment
+from expunge.errors import InputError
+from expunge.game.least_squares import cross_moment, second_moment, spreads
 from expunge.game.predictor import Predictor, Problem, fit_predictor
 from expunge.game.result import Step
 from expunge.linalg import Array, fix_signs, least_variance_directions
@@ -42,7 +43,7 @@ Judge = Callable[[Predictor], bool]  # whether a predictor is at chance
 
 
 def nullspace(
-    find: Finder, covariance: Callable[[], Array], d: int, rank: int | None, *, verbose: bool
+    find: Finder, moments: Moments, rank: int | None, *, verbose: bool
 ) -> tuple[Array, tuple[Step, ...]]:
     """Directions removed round by round.
 
@@ -50,10 +51,9 @@ def nullspace(
     ----------
     find : callable
         Fits a predictor on what an orthonormal basis leaves.
-    covariance : callable
-        Gives Σxx (d x d); asked only when no predictor finds anything before `rank` is reached.
-    d : int
-        Width of the rows.
+    moments : Moments
+        Of the rows, with Sxx. A column that never varies is in no direction that was found, and
+        where no predictor finds anything before `rank` is reached, the rest is what varies least.
     rank : int or None
         Directions to remove; None goes on until a round says that its probe is at chance.
     verbose : bool
@@ -63,28 +63,39 @@ def nullspace(
     basis : array of shape (d, K), orthonormal
     history : tuple of Step
     """
+    d = moments.n_features
     basis, history = np.zeros((d, 0)), []
     most = d - 1 if rank is None else rank
+    _, varies = spreads(np.diag(moments.cov_xx), moments.mean_x)
     with Progress("INLP", most, verbose) as bar:
-        while basis.shape[1] < most:
+        for _ in range(most):  # each round finds a direction or is the last
             found = find(basis)
             if rank is None and found.at_chance:
                 break
-            fresh = _directions(found.coef, basis)[:, : most - basis.shape[1]]
-            if not fresh.shape[1]:
-                if rank is None:
-                    break
-                fresh = least_variance_directions(basis, covariance(), most - basis.shape[1])
+            fresh = _directions(varies[:, None] * found.coef, basis)[:, : most - basis.shape[1]]
+            nothing = not fresh.shape[1]
+            if nothing and rank is not None:
+                fresh = least_variance_directions(basis, moments.cov_xx, most - basis.shape[1])
             basis = np.hstack([basis, fresh])
-            history.append(Step(basis.shape[1], found.value))
-            bar.update(basis.shape[1], f"loss {found.value:.4g}")
+            if fresh.shape[1]:
+                history.append(Step(basis.shape[1], found.value))
+                bar.update(basis.shape[1], f"loss {found.value:.4g}")
+            if nothing or basis.shape[1] == most:
+                break
+    if rank is not None and basis.shape[1] < rank:
+        raise InputError(
+            f"No {rank} directions could be found in these rows",
+            "second moments that are not numbers",
+            "Divide the rows by a constant, so that the squares of their entries fit float64",
+        )
     return basis, tuple(history)
 
 
 def _directions(coef: Array, basis: Array) -> Array:
     """Orthonormal directions of the coefficients, strongest first, orthogonal to the basis."""
-    if not np.abs(coef).max(initial=0.0) > 0:
+    if not (np.isfinite(coef).all() and coef.any()):  # a predictor may fail
         return np.zeros((len(coef), 0))
+    coef = coef / np.abs(coef).max()  # squares of tiny or huge numbers are 0 or infinite
     C = coef
     for _ in range(2):  # twice is enough for orthogonality to rounding
         C = C - basis @ (basis.T @ C)

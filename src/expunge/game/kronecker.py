@@ -51,9 +51,9 @@ def kronecker_inverse(
     """
     strengths, W = np.linalg.eigh(C)
     strengths = np.maximum(strengths, 1e-3 * strengths.mean())  # softmax leaves one at zero
-    weights = 1.0 / (
-        np.outer(variances, strengths) + alpha
-    )  # (d, m): A in the axes of Σ, for each λ
+    variances = np.maximum(variances, 0.0)  # rounding may leave some below, and λ may be huge
+    # (d, m): A in the axes of Σ, for each λ
+    weights = 1.0 / (np.outer(variances, strengths) + alpha)
     seen = axes.T @ U
     cuts = []
     for w in weights.T if U.shape[1] else ():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.game.losses import Squared
 from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["cross_moment", "in_own_units", "regression", "second_moment"]
+__all__ = ["cross_moment", "in_own_units", "regression", "second_moment", "spreads"]
+
+LAST_DIGITS = 8 * float(np.finfo(np.float64).eps)  # of a mean, which rounding may have changed
 
 
 def second_moment(moments: Moments, center: bool) -> Array:
@@ -58,6 +61,33 @@ def in_own_units(S: Array, *, least: float = 0.0) -> tuple[Array, Array]:
     units = np.zeros(len(S))
     units[varies] = 1 / np.sqrt(variance[varies])
     return units[:, None] * S * units, units
+
+
+def spreads(variance: Array, mean: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Units in which columns of any scale count alike, and which columns vary at all.
+
+    Parameters
+    ----------
+    variance, mean : arrays of shape (d,)
+        Of the columns. A spread below the last digits of the mean is rounding.
+
+    Returns
+    -------
+    sd : array of shape (d,)
+        Standard deviations; of a constant column the least of the others, or 1.
+    varies : boolean array of shape (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.game.least_squares import spreads
+    >>> sd, varies = spreads(np.array([4.0, 0.0, 1e-20]), np.array([0.0, 1.0, 1e8]))
+    >>> sd, varies
+    (array([2., 2., 2.]), array([ True, False, False]))
+    """
+    varies = variance > (LAST_DIGITS * mean) ** 2
+    least = float(variance[varies].min()) if varies.any() else 1.0
+    return np.sqrt(np.where(varies, variance, least)), varies
 
 
 def regression(Sxz: Array, Szz: Array) -> Array:

@@ -23,7 +23,7 @@ from expunge.errors import InputError
 from expunge.game.least_squares import in_own_units
 from expunge.linalg import Array, column_space, concept_span, inverse_root, whitening_pair
 
-__all__ = ["least_change", "least_change_keeping", "whitener"]
+__all__ = ["least_change", "least_change_keeping", "oblique", "whitener"]
 
 MEET = 1e-6  # sine of the angle below which a task's direction counts as the concept's
 CONSTANT = 1e-18  # variance of a column, relative to the largest, below which it does not vary
@@ -119,6 +119,30 @@ def _span(Sxx: Array, Sxz: Array, Szz: Array) -> Array:
 def _dual(Y: Array, C: Array) -> Array:
     """The rows in the span of Yᵀ that read off the coordinates in C: their product with C is I."""
     return np.asarray(np.linalg.solve(Y.T @ C, Y.T))
+
+
+def oblique(Q: Array, W: Array, C: Array) -> tuple[Array, Array]:
+    """Factors of the projector W⁻¹QQᵀW, exact on the span that its first directions stand for.
+
+    Parameters
+    ----------
+    Q : array of shape (d, r)
+        Orthonormal whitened directions; the first span WC, if there are as many.
+    W : array of shape (d, d)
+        A whitener of full rank.
+    C : array of shape (d, k)
+        Of full rank. That nothing of it is left does not depend on how well W was found.
+
+    Returns
+    -------
+    left : array of shape (d, r)
+    right : array of shape (r, d)
+    """
+    read: Array = W.T @ Q
+    left: Array = np.asarray(np.linalg.solve(W, Q), dtype=np.float64)
+    if Q.shape[1] >= C.shape[1]:
+        left[:, : C.shape[1]] = C
+    return left, _dual(read, left)
 
 
 def whitener(S: Array, *, rcond: float) -> Array:
