@@ -27,6 +27,7 @@ from expunge.errors import (
     MissingPackage,
     NotConverged,
     RankTruncated,
+    RoundingShows,
 )
 from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
@@ -66,6 +67,7 @@ __all__ = [
     "RankTruncated",
     "RayleighEraser",
     "Reproduction",
+    "RoundingShows",
     "SubspaceAscent",
     "__version__",
     "audit",

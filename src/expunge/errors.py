@@ -12,6 +12,7 @@ __all__ = [
     "NotConverged",
     "NotNumeric",
     "RankTruncated",
+    "RoundingShows",
 ]
 
 
@@ -83,3 +84,7 @@ class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn is
 
 class RankTruncated(UserWarning):
     """Singular values were treated as zero although they exceed rounding error."""
+
+
+class RoundingShows(UserWarning):
+    """Rounding erased rows to their type puts part of the concept back."""
