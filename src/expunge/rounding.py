@@ -38,7 +38,7 @@ __all__ = ["PutBack", "put_back_by_rounding", "rounding_shows"]
 
 SIZE = 4096  # rows looked at
 GLANCE = 512  # rows that tell whether to look further
-CLEAR = 0.1  # share of the tolerance below which a glance is enough
+CLEAR = 0.2  # share of the tolerance below which a glance is enough
 FEWEST = 64  # rows below which halves of them tell nothing
 
 
@@ -193,8 +193,8 @@ def put_back_by_rounding(
             _half(rounded[i] - exact[i], rounded[i], R0[i], w[i] / w[i].sum())
             for i in (first, second)
         )
-        gains = [_gain(one, two, read, H, alpha), _gain(two, one, read, H, alpha)]
-        own = [_gain(half, half, read, H, alpha) for half in (one, two)]
+        pairs = _gains(one, two, read, H, alpha), _gains(two, one, read, H, alpha)
+    own, gains = zip(*pairs, strict=True)
     gap = max(float(np.mean(gains)), 0.0)
     bits = None if concept.kind == "continuous" else gap / float(np.log(2))
     shows = gap > tol * bound and min(gains) > tol * bound / 2
@@ -246,20 +246,23 @@ def _half(errors: Array, rounded: Array, R0: Array, w: Array) -> _Half:
     return _Half(G, np.sqrt(w)[:, None] * (rounded - w @ rounded))
 
 
-def _gain(chooses: _Half, tells: _Half, read: Array, H: Array, alpha: float) -> float:
-    """What the predictor chosen on one half gains on the other, beside its ridge term."""
-    variances = (chooses.rows**2).sum(axis=0)
+def _gains(
+    chooses: _Half, tells: _Half, read: Array, H: Array, alpha: float
+) -> tuple[float, float]:
+    """What the predictor chosen on one half gains there and on the other, ridge term included."""
+    variances = np.einsum("ij,ij->j", chooses.rows, chooses.rows)
     ridge = alpha * float(variances.mean())
     if ridge == 0:
-        return 0.0
+        return 0.0, 0.0
     G = chooses.G
     B, _ = np.linalg.qr(np.hstack([read, G, G / (variances + ridge)[:, None]]))
     curvatures, V = np.linalg.eigh(H)
-    A, A_told = (half.rows @ B for half in (chooses, tells))
-    A, A_told = A.T @ A, A_told.T @ A_told
-    total, unit = 0.0, np.eye(B.shape[1])
-    for h, v in zip(curvatures, V.T, strict=True):
-        theta = np.linalg.solve(max(h, 0.0) * A + ridge * unit, B.T @ (G @ v))
-        told = theta @ (B.T @ (tells.G @ v))
-        total += told - (max(h, 0.0) * theta @ A_told @ theta + ridge * theta @ theta) / 2
-    return float(total)
+    A, told = (half.rows @ B for half in (chooses, tells))
+    A, told = A.T @ A, told.T @ told
+    own, other = 0.0, 0.0
+    for h, v in zip(np.maximum(curvatures, 0), V.T, strict=True):
+        g, unit = B.T @ (G @ v), ridge * np.eye(B.shape[1])
+        theta = np.linalg.solve(h * A + unit, g)
+        own += float(theta @ g) / 2  # at its own optimum
+        other += float(theta @ (B.T @ (tells.G @ v)) - theta @ (h * told + unit) @ theta / 2)
+    return own, other
