@@ -24,6 +24,7 @@ STREET = [
     ["rows"],
     ["inputs"],
     ["erasure", "conditional", "shrinkage"],
+    ["rounding"],
     ["game"],
     ["erasers"],
     ["certify", "rank_path", "audit", "data"],

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expunge import Erasure, InputError, parallel
+from expunge.rows.apply import CACHED
 
 
 def orthonormal(d, r, seed=0):
@@ -235,7 +236,7 @@ def test_no_second_array_of_the_size_of_the_rows(monkeypatch, dtype, in_place):
     e.transform(X, out=out)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4 * parallel.BLOCK * 64 * 8  # a few blocks
+    assert peak < 5 * CACHED * 8  # a few blocks
     assert peak < X.nbytes / 4
 
 

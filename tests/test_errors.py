@@ -33,6 +33,7 @@ def test_a_missing_package_names_its_extra_and_survives_pickling():
         ("MissingPackage", (errors.ExpungeError, ImportError)),
         ("NotConverged", (ConvergenceWarning,)),
         ("RankTruncated", (UserWarning,)),
+        ("RoundingShows", (UserWarning,)),
     ],
 )
 def test_families(name, bases):

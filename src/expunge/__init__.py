@@ -29,6 +29,7 @@ from expunge.errors import (
     NothingLeft,
     NumbersAsClasses,
     RankTruncated,
+    RoundingShows,
     UnitsMatter,
 )
 from expunge.game.certificate import Certificate
@@ -71,6 +72,7 @@ __all__ = [
     "RankTruncated",
     "RayleighEraser",
     "Reproduction",
+    "RoundingShows",
     "SubspaceAscent",
     "UnitsMatter",
     "__version__",

@@ -14,6 +14,7 @@ __all__ = [
     "NothingLeft",
     "NumbersAsClasses",
     "RankTruncated",
+    "RoundingShows",
     "UnitsMatter",
 ]
 
@@ -98,3 +99,7 @@ class NumbersAsClasses(UserWarning):
 
 class UnitsMatter(UserWarning):
     """Columns differ so much in spread that the widest of them decides what is erased."""
+
+
+class RoundingShows(UserWarning):
+    """Rounding erased rows to their type puts part of the concept back."""

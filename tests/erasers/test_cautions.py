@@ -130,3 +130,16 @@ def test_scale_std_is_the_game_on_standardised_rows(rank, solver):
     np.testing.assert_allclose(
         eraser.transform(X) / X.std(0), by_hand.transform(X / X.std(0)), atol=1e-6
     )
+
+
+@pytest.mark.parametrize(("offset", "shows"), [(0.0, False), (100.0, True)])
+def test_rounding_that_puts_the_concept_back_is_warned_about(offset, shows):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    X = (rng.normal(size=(4000, 6)) * 0.05 + 0.3 * y[:, None] + offset).astype(np.float16)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        eraser = ex.LEACE().fit(X, y)
+    assert eraser.certificate_.erased
+    assert [w.category for w in caught] == [ex.RoundingShows] * shows
+    assert ex.certify(eraser, X, y, as_transformed=True).erased != shows

@@ -58,8 +58,7 @@ def eps(dtype):
 @every_type
 @every_kind
 def test_the_layer_is_the_erasure(erasure, dtype):
-    wide = torch.float64 if dtype == torch.float64 else torch.float32
-    layer, x = ErasureLayer(erasure, dtype=wide), torch.randn(3, 5, 8).to(dtype)
+    layer, x = ErasureLayer(erasure), torch.randn(3, 5, 8).to(dtype)
     found = layer(x)
     assert (found.dtype, found.shape) == (dtype, x.shape)
     expected = erasure(exact(x))
@@ -67,7 +66,7 @@ def test_the_layer_is_the_erasure(erasure, dtype):
     assert torch.equal(found, erasure(x))
     assert not list(layer.parameters())
     assert repr(layer) == f"ErasureLayer(n_features=8, rank={erasure.rank})"
-    np.testing.assert_allclose(layer.erasure.matrix(), erasure.matrix(), atol=1e-6)
+    np.testing.assert_array_equal(layer.erasure.matrix(), erasure.matrix())
 
 
 @every_kind
@@ -85,19 +84,35 @@ def test_the_state_dict_brings_it_back(erasure):
     assert set(layer.state_dict()) == {"left", "right", *given}
 
 
-@pytest.mark.parametrize("cast", ["half", "bfloat16"])
-def test_a_model_in_half_precision_keeps_the_factors(cast):
-    layer = ErasureLayer(KINDS["affine"])
-    model = getattr(nn.Sequential(nn.Linear(8, 8), layer), cast)()
-    assert model[0].weight.dtype != torch.float32
+@pytest.mark.parametrize("cast", ["half", "bfloat16", "float"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_model_in_lower_precision_keeps_the_factors(cast, dtype):
+    layer = ErasureLayer(KINDS["affine"], dtype=dtype)
+    before = layer.state_dict()
+    model = getattr(nn.Sequential(nn.Linear(8, 8).double(), layer), cast)()
+    assert model[0].weight.dtype != torch.float64
     for name in ("left", "right", "center", "offset"):
-        np.testing.assert_array_equal(
-            getattr(layer, name), np.float32(getattr(layer.erasure, name))
-        )
-        assert getattr(layer, name).dtype == torch.float32
+        assert getattr(layer, name).dtype == dtype
+        assert torch.equal(getattr(layer, name), before[name])
     assert model(torch.randn(2, 8).to(model[0].weight.dtype)).dtype == model[0].weight.dtype
     assert model.to("meta")[1].left.is_meta
-    assert ErasureLayer(KINDS["affine"]).double().left.dtype == torch.float64
+    assert ErasureLayer(KINDS["affine"], dtype=dtype).double().left.dtype == torch.float64
+
+
+def test_a_device_without_float64_gets_float32(monkeypatch):
+    """As if the CPU were such a device: it refuses float64 and is known to have none."""
+
+    def to_the_device(factor):
+        if factor.dtype == torch.float64:
+            raise TypeError("no float64 here")
+        return factor.clone()
+
+    layer = ErasureLayer(KINDS["affine"])
+    monkeypatch.setattr("expunge.integrations.torch.double", lambda device: torch.float32)
+    layer._apply(to_the_device)
+    assert {buffer.dtype for buffer in layer.buffers()} == {torch.float32}
+    assert ErasureLayer(KINDS["affine"]).left.dtype == torch.float32
+    assert layer.half().left.dtype == torch.float32
 
 
 def test_gradients_flow_through_the_layer():

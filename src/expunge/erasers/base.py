@@ -18,7 +18,7 @@ from expunge.conditional import ConditionalErasure
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics, class_moments
 from expunge.erasure import Erasure
-from expunge.errors import InputError, NothingLeft, UnitsMatter
+from expunge.errors import InputError, NothingLeft, RoundingShows, UnitsMatter
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.conditional_certificate import certify_conditional
 from expunge.game.kept import Kept, kept_in_moments, kept_in_rows
@@ -28,6 +28,7 @@ from expunge.inputs import check_concept, check_number, check_rows, check_weight
 from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.parallel import blas_for
+from expunge.rounding import rounding_shows
 
 __all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
 
@@ -314,6 +315,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 kept = None
             certificate = self._certify(erasure, seen.moments, data, kept)
             self._caution(seen.moments, kept)
+            if data is not None and certificate is not None and certificate.erased:
+                self._caution_of_rounding(erasure, data, seen.moments)
             meta = self._meta(seen, solution, kept)
             return self._map(seen, solution, meta), certificate, solution
 
@@ -338,6 +341,20 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                     f"differ by a factor of {spreads.max() / spreads.min():.2g}: the widest column "
                     "decides what is erased. Standardise the columns first, or take LEACE() or "
                     "RLACE(scale='std'), which do not depend on units"
+                ),
+                stacklevel=4,
+            )
+
+    def _caution_of_rounding(self, erasure: Map, data: Data, moments: Moments) -> None:
+        """Warn where rows of a narrow type will show the concept once they are rounded to it."""
+        back = rounding_shows(erasure, data.rows, data.concept, data.weights, moments=moments)
+        if back is not None and back.shows:
+            warnings.warn(
+                RoundingShows(
+                    "The concept is erased, but rounding the erased rows to the type of X puts "
+                    f"about {100 * back.gap / back.bound:.2g} % of it back: some columns lie far "
+                    "from zero for their spread. Transform X in a wider type, or subtract the "
+                    "mean of each column first; certify(..., as_transformed=True) measures it"
                 ),
                 stacklevel=4,
             )

@@ -14,7 +14,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice
 from expunge.inputs.matrices import as_numpy_if_tensor
 from expunge.linalg import Array
-from expunge.rows.apply_tensor import affine
+from expunge.rows.apply_tensor import affine, double
 
 __all__ = ["ErasureLayer", "fold_into"]
 
@@ -25,16 +25,17 @@ class ErasureLayer(nn.Module):
     """An erasure as a module: ``x - ((x - center) @ right.T) @ left.T + offset``.
 
     The factors are buffers: they follow the module to a device and are in its state dict. They
-    are never rounded below float32: ``model.half()`` leaves them as they are, and half inputs are
-    erased in float32 and rounded once, at the end. `torch.compile` and `torch.export` take it
-    whole.
+    are never rounded: ``model.half()`` and ``model.float()`` leave them as they are, and inputs of
+    any type are erased in that of the factors and rounded once, at the end. Only on a device
+    without float64 they become float32. `torch.compile` and `torch.export` take it whole.
 
     Parameters
     ----------
     erasure : Erasure
     device : torch.device or str, optional
-    dtype : torch.float32 or torch.float64
-        Of the factors. Take float64 where inputs are float64.
+    dtype : torch.float64 or torch.float32
+        Of the factors, by default the widest the device has. With float32 part of the concept may
+        come back where columns differ much in spread.
 
     Examples
     --------
@@ -57,9 +58,11 @@ class ErasureLayer(nn.Module):
         erasure: Erasure,
         *,
         device: Any = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        device = torch.get_default_device() if device is None else torch.device(device)
+        dtype = double(device) if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
             raise InputError(
                 "The factors of an erasure are float32 or float64",
@@ -117,13 +120,21 @@ class ErasureLayer(nn.Module):
         return f"n_features={d}, rank={r}"
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
-        """Move or cast: a factor that would become half precision is moved only."""
+        """Move or cast: a factor that would be rounded is moved only."""
         before = dict(self._buffers)
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+
+        def moved(factor: torch.Tensor) -> torch.Tensor:
+            try:
+                return fn(factor)
+            except TypeError:  # the device has no float64
+                return fn(factor.float())
+
+        super()._apply(moved, recurse)  # type: ignore[no-untyped-call]
         for name, old in before.items():
             new = self._buffers[name]
-            if old is not None and new is not None and new.dtype.itemsize < 4:
-                self._buffers[name] = old.to(new.device)
+            if old is not None and new is not None and new.dtype.itemsize < old.dtype.itemsize:
+                kept = min(old.dtype, double(new.device), key=lambda dtype: dtype.itemsize)
+                self._buffers[name] = old.to(new.device, kept)
         return self
 
 

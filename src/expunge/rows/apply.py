@@ -1,4 +1,9 @@
-"""An erasure applied to an array: one pass, one block at a time."""
+"""An erasure applied to an array: one pass, one block at a time, rounded once.
+
+Every product is float64, whatever the type of the rows, and only the result is rounded to that
+type. With products in float32 the concept would come back: where one column is much wider than the
+others, what is left of it is no larger than their errors, and these follow what was taken away.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dger
 
 from expunge.errors import InputError
-from expunge.parallel import BLOCK, blocks, map_spans
+from expunge.linalg import Array
+from expunge.parallel import blocks, map_spans
 
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
 
-__all__ = ["apply_to_array", "block_map"]
+__all__ = ["apply_to_array", "block_map", "rows_of_a_block"]
 
 WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
+CACHED = 3 << 14  # numbers of a block: 384 kilobytes as float64, so it stays in cache
 
 
 def apply_to_array(
@@ -50,47 +58,59 @@ def apply_to_array(
         out = np.empty(X.shape, dtype=dtype)
     _check_out(out, X, dtype)
     rows, target = X.reshape(-1, d), out.reshape(-1, d)
-    work = np.float32 if dtype.itemsize <= 4 else np.float64
-    erase = block_map(erasure, work)
+    size, erase = rows_of_a_block(d), block_map(erasure, narrow=dtype.itemsize < 8)
 
     def apply(start: int, stop: int) -> None:
-        buffer = np.empty((min(BLOCK, stop - start), d), dtype=work)
-        for lo, hi in blocks(start, stop):
-            x = rows[lo:hi] if dtype == work else rows[lo:hi].astype(work)
-            erase(x, buffer[: hi - lo], target[lo:hi])
+        room = np.empty((2, min(size, stop - start), d))
+        for lo, hi in blocks(start, stop, size):
+            block, spare = room[:, : hi - lo]
+            np.copyto(block, rows[lo:hi], casting="same_kind")
+            erase(block, spare)
+            np.copyto(target[lo:hi], block, casting="same_kind")
 
     map_spans(apply, rows.shape[0], d)
     return out
 
 
-def block_map(erasure: Erasure, work: type[np.floating[Any]]) -> Callable[..., None]:
-    """The map on one block: a function of the block, room of its size, and where to write.
+def rows_of_a_block(n_features: int) -> int:
+    """Rows that are handled at once."""
+    return max(1, CACHED // n_features)
+
+
+def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], None]:
+    """The map on one block of float64, in place: a function of the block and room of its size.
+
+    The coordinates that are taken away are those of x - c. For rows of float64 it is x - c that is
+    multiplied. Rows of a narrower type have none but zeros in the last 29 bits, so that (x R - c R)
+    is as good for them, and takes a pass less: its error is that of float64 beside c, while c is at
+    most 2^24 times the spread of a column that float32 can tell from a constant.
 
     Parameters
     ----------
     erasure : Erasure
-    work : float32 or float64
-        The type of blocks and room.
+    narrow : bool
+        Whether the rows were, and the result will be, float32 or less.
 
     Returns
     -------
-    function (x, room, target) -> None
-        `target` may be `x` itself, and of a narrower type.
+    function (block, spare) -> None
+        Of two arrays of shape (k, d) in C order.
     """
-    left: NDArray[Any] = erasure.left.T.astype(work)
-    right: NDArray[Any] = erasure.right.T.astype(work)
-    center = None if erasure.center is None else erasure.center.astype(work)
-    offset = None if erasure.offset is None else erasure.offset.astype(work)
+    left, right = np.ascontiguousarray(erasure.left.T), erasure.right.T
+    center, offset = erasure.center, erasure.offset
+    origin = 0.0 if center is None else center @ right
 
-    def erase(x: NDArray[Any], room: NDArray[Any], target: NDArray[Any]) -> None:
-        coordinates = (x if center is None else np.subtract(x, center, out=room)) @ right
-        if erasure.rank == 1:
-            np.multiply(coordinates, left, out=room)
+    def erase(block: Array, spare: Array) -> None:
+        if center is None or narrow:
+            coordinates = block @ right - origin
         else:
-            np.matmul(coordinates, left, out=room)
+            coordinates = np.subtract(block, center, out=spare) @ right
+        if erasure.rank == 1:
+            dger(-1.0, left[0], coordinates[:, 0], a=block.T, overwrite_a=True)
+        else:
+            block -= np.matmul(coordinates, left, out=spare)
         if offset is not None:
-            room -= offset
-        np.subtract(x, room, out=target, casting="same_kind")
+            block += offset
 
     return erase
 

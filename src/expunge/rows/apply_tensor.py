@@ -13,8 +13,8 @@ import torch
 from torch.autograd import forward_ad
 
 from expunge.errors import InputError
-from expunge.parallel import BLOCK, blocks, map_spans
-from expunge.rows.apply import apply_to_array, block_map
+from expunge.parallel import blocks, map_spans
+from expunge.rows.apply import apply_to_array, block_map, rows_of_a_block
 
 if TYPE_CHECKING:
     from expunge.concept import Concept
@@ -27,7 +27,6 @@ __all__ = [
     "apply_to_tensor",
     "copy_serially",
     "double",
-    "work_type",
 ]
 
 SMALL = 1 << 20  # numbers below which one expression beats a pass by blocks
@@ -39,7 +38,7 @@ SEEN_BY_NUMPY = {torch.float64: np.float64, torch.float32: np.float32, torch.flo
 Factors = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None]
 
 # beside the erasures and not inside them: they stay frozen, and are pickled without it
-_copies: WeakKeyDictionary[Erasure, dict[tuple[torch.device, torch.dtype], Factors]]
+_copies: WeakKeyDictionary[Erasure, dict[torch.device, Factors]]
 _copies = WeakKeyDictionary()
 
 
@@ -135,17 +134,17 @@ def apply_to_tensor(
 
 
 def _apply_to_half(erasure: Erasure, rows: torch.Tensor, target: torch.Tensor) -> None:
-    """Half types on the CPU: every block is an array of float32 between two roundings."""
-    d, erase = erasure.n_features, block_map(erasure, np.float32)
+    """Half types on the CPU: every block is an array of float64 between two conversions."""
+    d, erase = erasure.n_features, block_map(erasure, narrow=True)
+    size = rows_of_a_block(d)
 
     def apply(start: int, stop: int) -> None:
-        size = min(BLOCK, stop - start)
-        block, room = torch.empty(size, d), np.empty((size, d), dtype=np.float32)
-        for lo, hi in blocks(start, stop):
-            x = block[: hi - lo]
-            copy_serially(rows[lo:hi], x)
-            erase(x.numpy(), room[: hi - lo], x.numpy())
-            copy_serially(x, target[lo:hi])
+        room = torch.empty((2, min(size, stop - start), d), dtype=torch.float64)
+        for lo, hi in blocks(start, stop, size):
+            block, spare = room[:, : hi - lo]
+            copy_serially(rows[lo:hi], block)
+            erase(block.numpy(), spare.numpy())
+            copy_serially(block, target[lo:hi])
 
     map_spans(apply, rows.shape[0], d)
 
@@ -160,7 +159,10 @@ def copy_serially(source: torch.Tensor, target: torch.Tensor) -> None:
     source, target : tensors of shape (n, d)
     """
     for lo, hi in blocks(0, source.shape[0], max(1, (SERIAL - 1) // max(1, source.shape[1]))):
-        target[lo:hi].copy_(source[lo:hi])
+        piece = source[lo:hi]
+        if piece.dtype == torch.float16 and target.dtype == torch.float64:
+            piece = piece.float()  # exact too, and the quicker way
+        target[lo:hi].copy_(piece)
 
 
 def apply_conditional_to_tensor(
@@ -185,7 +187,7 @@ def apply_conditional_to_tensor(
             return apply_conditional_to_tensor(erasure, X, concept)
     if not X.is_floating_point():
         X = X.to(double(X.device))
-    work = work_type(X.dtype)
+    work = double(X.device)
 
     def here(values: Any) -> torch.Tensor:
         return torch.tensor(values, dtype=work, device=X.device)
@@ -201,29 +203,23 @@ def apply_conditional_to_tensor(
     return (x - erasure.strength * moved).to(X.dtype)
 
 
-def work_type(dtype: torch.dtype) -> torch.dtype:
-    """The type products are formed in: float64 for float64, else float32."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
 def double(device: torch.device) -> torch.dtype:
-    """float64, or float32 on a device that has no float64."""
+    """The type products are formed in: float64, or float32 on a device that has none."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _factors(erasure: Erasure, X: torch.Tensor) -> Factors:
     """The factors for X, copied to its device once: a hook on small batches would wait for them."""
-    place = X.device, work_type(X.dtype)
     kept = _copies.setdefault(erasure, {}) if type(X) in ORDINARY else {}
-    if place not in kept:
+    if X.device not in kept:
         with torch.inference_mode(False):  # what is made in inference mode serves no gradient later
             parts = (erasure.left, erasure.right, erasure.center, erasure.offset)
-            kept[place] = cast(Factors, tuple(_copied(part, *place) for part in parts))
-    return kept[place]
+            kept[X.device] = cast(Factors, tuple(_copied(part, X.device) for part in parts))
+    return kept[X.device]
 
 
-def _copied(values: Any, device: torch.device, dtype: torch.dtype) -> torch.Tensor | None:
-    return None if values is None else torch.tensor(values, dtype=dtype, device=device)
+def _copied(values: Any, device: torch.device) -> torch.Tensor | None:
+    return None if values is None else torch.tensor(values, dtype=double(device), device=device)
 
 
 def _under_autocast(x: torch.Tensor) -> bool:
