@@ -132,7 +132,7 @@ def test_scale_std_is_the_game_on_standardised_rows(rank, solver):
     )
 
 
-@pytest.mark.parametrize(("offset", "shows"), [(0.0, False), (100.0, True)])
+@pytest.mark.parametrize(("offset", "shows"), [(0.0, False), (1000.0, True)])
 def test_rounding_that_puts_the_concept_back_is_warned_about(offset, shows):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 4000)
