@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Mapping
 from typing import Any, cast, get_args
@@ -17,6 +16,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.matrices import is_tensor
 from expunge.linalg import Array
+from expunge.meta import check_record, plain_meta
 from expunge.parallel import BLOCK, blocks, map_spans
 
 __all__ = ["ConditionalErasure"]
@@ -77,7 +77,7 @@ class ConditionalErasure:
         self.labels: tuple[Label, ...] = tuple(labels)
         self.kind: Kind = kind
         self.strength = float(strength)
-        self._meta = json.loads(json.dumps(dict(meta or {})))
+        self._meta = plain_meta(meta)
         m, d = len(self.labels), self.center.size
         wanted = {"shift": (d, m), "mean_z": (m,), "center": (d,), "maps": (m, d, d)}
         parts = {name: getattr(self, name) for name in wanted if getattr(self, name) is not None}
@@ -199,9 +199,12 @@ class ConditionalErasure:
             If the file is damaged, truncated, foreign or of a newer format.
         """
         header, tensors = artifact.read(
-            path, kind="conditional_erasure", required=("shift", "mean_z", "center")
+            path,
+            kind="conditional_erasure",
+            names=lambda header: (("shift", "mean_z", "center"), ("maps",)),
         )
         try:
+            check_record(header["meta"])
             return cls(
                 tensors["shift"],
                 tensors["mean_z"],
