@@ -18,6 +18,7 @@ from expunge.inputs.matrices import is_tensor
 from expunge.linalg import Array
 from expunge.meta import check_record, plain_meta
 from expunge.parallel import BLOCK, blocks, map_spans
+from expunge.rows.finite import Watch
 
 __all__ = ["ConditionalErasure"]
 
@@ -148,7 +149,9 @@ class ConditionalErasure:
                         moved[own] += rest @ (identity - self.maps[code]).T
                 out[lo:hi] = x - self.strength * moved
 
-        map_spans(apply, rows.n_samples, self.n_features)
+        watch = Watch(1)  # the rows are finite, but what they are moved to may not be
+        map_spans(watch.over(apply), rows.n_samples, self.n_features)
+        watch.settle(values, out)
         return out
 
     def cross_covariance_left(self, xz: Array, zz: Array) -> Array:

@@ -153,12 +153,19 @@ class Erasure:
         -------
         array of the shape of X
             For a tensor a tensor on the same device, through which gradients flow.
+
+        Raises
+        ------
+        InputError
+            For NaN or infinity in X, and where the result exceeds what its type can hold. With
+            `out`, all rows are written by then. Tensors with gradients, in a trace
+            or inside a model (see `expunge.integrations`) are not checked.
         """
         if is_tensor(X):
             from expunge.rows.apply_tensor import apply_to_tensor
 
             self._check_width(check_tensor(X).shape)
-            return cast(NDArray[Any], apply_to_tensor(self, X, out))
+            return cast(NDArray[Any], apply_to_tensor(self, X, out, check=True))
         X = as_matrix(X)
         self._check_width(X.shape)
         return apply_to_array(self, X, out)
