@@ -18,8 +18,8 @@ SOURCE = Path(ex.__file__).parent
 # from the bottom up; a module may import from its own stop and those above it in this list
 STREET = [
     ["_version", "errors"],
-    ["parallel", "progress", "optional", "plotting", "linalg", "artifact"],
-    ["concept", "fingerprint"],
+    ["parallel", "progress", "optional", "plotting", "linalg", "atomic", "artifact"],
+    ["concept", "fingerprint", "meta"],
     ["moments"],
     ["rows"],
     ["inputs"],

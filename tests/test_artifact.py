@@ -4,15 +4,19 @@ import json
 import os
 import stat
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors
 import safetensors.numpy
 
-from expunge import RLACE, BadArtifact, Erasure, InputError, artifact
+from expunge import RLACE, BadArtifact, ConditionalErasure, Erasure, InputError, artifact
+from expunge.fingerprint import Fingerprint
 
-STORED = Path(__file__).parent / "data" / "erasure_format_1.safetensors"
+DATA = Path(__file__).parent / "data"
+STORED = DATA / "erasure_format_1.safetensors"
 
 
 def some_erasure(**points):
@@ -88,6 +92,20 @@ def test_the_stored_file_of_format_1_is_still_read():
     np.testing.assert_array_equal(e.offset, [0.0, 0.0, -1.0])
     assert e.meta == {"method": "LEACE", "concept": {"kind": "classes", "labels": ["f", "m"]}}
     np.testing.assert_allclose(e([[2.0, 2.0, 7.0]]), [[0.2, 1.1, 6.0]])
+
+
+def test_the_stored_conditional_erasure_of_format_1_is_still_read():
+    e = ConditionalErasure.load(DATA / "conditional_erasure_format_1.safetensors")
+    np.testing.assert_array_equal(e.shift, [[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, 1.0]])
+    assert (e.kind, e.labels, e.strength) == (
+        "labels",
+        ("sex=f", "sex=m", "city=Bern", "city=Rome"),
+        0.5,
+    )
+    found = e.transform([[1.0, 2.0], [3.0, 2.0]], {"sex": ["f", "m"], "city": ["Rome", "Rome"]})
+    # half of the shift (1, -1) of z - mean z = (3/4, -3/4) and (-1/4, 1/4), and of (2, 1) of
+    # (-1/2, 1/2)
+    np.testing.assert_allclose(found, [[1 - 0.75, 2.25], [3 + 0.25, 2.25]])
 
 
 @pytest.mark.parametrize("name", ["replace", "fsync", "chmod"])
@@ -177,7 +195,7 @@ def test_someone_elses_file(tmp_path):
     assert_bad(tmp_path / "f", "not one written by expunge")
 
 
-@pytest.mark.parametrize("number", [2, 0, "1", 1.0, True, None, [1], {}])
+@pytest.mark.parametrize("number", [3, 0, "1", 1.0, True, None, [1], {}])
 def test_an_unknown_format_number(tmp_path, number):
     assert_bad(with_header(tmp_path / "e", header(format=number)), "this version .* reads")
 
@@ -238,3 +256,145 @@ def test_arrays_of_another_type(tmp_path, dtype, size):
 def test_a_missing_file_is_no_bad_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         Erasure.load(tmp_path / "nowhere")
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def conditional():
+    return ConditionalErasure(np.ones((2, 2)), [0.5, 0.5], [0.0, 1.0], ["f", "m"], "classes")
+
+
+@pytest.mark.parametrize("make", [some_erasure, conditional], ids=["erasure", "conditional"])
+def test_every_flipped_bit_is_noticed(tmp_path, make):
+    e, path = make(), tmp_path / "e"
+    e.save(path)
+    type(e).load(path)
+    whole = path.read_bytes()
+    for at in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[at // 8] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        with pytest.raises(BadArtifact):
+            type(e).load(path)
+
+
+def test_a_file_of_format_2_without_its_checksum(tmp_path):
+    assert_bad(with_header(tmp_path / "e", header(format=2)), "checksum")
+    for other in ("", "0" * 64, 7, None, ["a"]):
+        assert_bad(with_header(tmp_path / "e", header(format=2, checksum=other)), "checksum")
+        assert_bad(with_header(tmp_path / "e", header(format=1, checksum=other)), "checksum")
+
+
+def test_a_checksum_in_the_meta_data_confuses_nobody(tmp_path):
+    meta = {"checksum": "0" * 64, "": {"checksum": "0" * 64}}
+    Erasure(np.eye(2), np.eye(2), meta=meta).save(tmp_path / "e")
+    assert Erasure.load(tmp_path / "e").meta == meta
+    own = json.loads(safetensors.safe_open(tmp_path / "e", "np").metadata()["expunge"])["checksum"]
+    Erasure(np.eye(2), np.eye(2), meta={"of another": own}).save(tmp_path / "f")
+    assert Erasure.load(tmp_path / "f").meta == {"of another": own}
+
+
+@pytest.mark.parametrize("name", ["more", "Left", "left.1"])
+def test_arrays_that_do_not_belong_there_are_not_read(tmp_path, name):
+    tensors = {"left": np.eye(2), "right": np.eye(2), name: np.ones(3)}
+    assert_bad(with_header(tmp_path / "e", header(), tensors), "do not belong")
+
+
+@pytest.mark.skipif(not hasattr(os, "truncate"), reason="no files with holes here")
+@pytest.mark.parametrize("name", ["left", "unheard of"])
+def test_a_small_file_that_claims_to_be_large_takes_no_memory(tmp_path, name):
+    """A header of a few hundred bytes, and a hole of a gigabyte."""
+    size = 1 << 30
+    entries = {
+        "__metadata__": {"expunge": header()},
+        name: {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size]},
+    }
+    write_safetensors(tmp_path / "e", entries)
+    assert_bad(tmp_path / "e", "not a readable safetensors file")  # shorter than it says
+    os.truncate(tmp_path / "e", (tmp_path / "e").stat().st_size + size)
+    tracemalloc.start()
+    assert_bad(tmp_path / "e", "missing")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 22
+
+
+def nested(depth):
+    meta = {}
+    for _ in range(depth):
+        meta = {"a": [meta]}
+    return meta
+
+
+@pytest.mark.parametrize("depth", [60, 300, 480, 5000])
+def test_meta_data_nested_too_deep(tmp_path, depth):
+    text = '{"a": [' * depth + "{}" + "]}" * depth
+    path = with_header(tmp_path / "e", f'{{"format": 1, "kind": "erasure", "meta": {text}}}')
+    assert_bad(path, "damaged")
+    if depth < 400:
+        with pytest.raises(InputError, match="deeper"):
+            Erasure(np.eye(2), np.eye(2), meta=nested(depth))
+
+
+def test_many_erasures_one_after_the_other_can_be_saved(tmp_path):
+    e = some_erasure()
+    for _ in range(150):
+        e = e.then(Erasure(np.zeros((5, 0)), np.zeros((0, 5)), meta={"method": "nothing"}))
+    e.save(tmp_path / "e")
+    assert len(Erasure.load(tmp_path / "e").meta["steps"]) == 151
+
+
+FINGERPRINT = Fingerprint.of(np.arange(12.0).reshape(6, 2)).to_meta()
+SKETCH = FINGERPRINT["sketch"]
+DAMAGED = [
+    {"fingerprint": bad}
+    for bad in (
+        None,
+        "text",
+        [],
+        {},
+        {**FINGERPRINT, "n": "6"},
+        {**FINGERPRINT, "n": True},
+        {**FINGERPRINT, "n": -1},
+        {**FINGERPRINT, "n": 10**30},
+        {**FINGERPRINT, "n": 7},
+        {**FINGERPRINT, "n": 2},
+        {**FINGERPRINT, "digest": "0" * 16},
+        {**FINGERPRINT, "digest": None},
+        {**FINGERPRINT, "sketch": None},
+        {**FINGERPRINT, "sketch": "é"},
+        {**FINGERPRINT, "sketch": SKETCH[:-4]},
+        {**FINGERPRINT, "sketch": SKETCH[4:]},
+        {**FINGERPRINT, "sketch": SKETCH.swapcase()},
+        {**FINGERPRINT, "sketch": "!" + SKETCH},
+    )
+] + [{"concept": "sex"}, {"concept": [1]}, {"steps": None}, {"steps": "abc"}, {"steps": [1]}]
+
+
+@pytest.mark.parametrize("meta", DAMAGED, ids=str)
+@pytest.mark.parametrize("inside", [False, True])
+def test_damaged_meta_data(tmp_path, meta, inside):
+    meta = {"steps": [{}, meta]} if inside else meta
+    assert_bad(with_header(tmp_path / "e", header(meta=meta)), "damaged")
+    good = {"fingerprint": FINGERPRINT, "concept": None, "steps": [{"concept": {}}]}
+    assert Erasure.load(with_header(tmp_path / "e", header(meta=good))).meta == good
+
+
+@pytest.mark.parametrize("path", [None, 3, "", "a\0b", b"", ["a"], object()], ids=repr)
+def test_what_is_no_path(path):
+    for call in (Erasure.load, ConditionalErasure.load, some_erasure().save, conditional().save):
+        with pytest.raises(InputError):
+            call(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders here")
+def test_a_pipe_is_neither_read_nor_replaced(tmp_path):
+    os.mkfifo(tmp_path / "e")
+    (tmp_path / "link").symlink_to("e")
+    for name in ("e", "link"):
+        assert_bad(tmp_path / name, "pipe")
+        with pytest.raises(InputError, match="pipe"):
+            some_erasure().save(tmp_path / name)
+    assert stat.S_ISFIFO((tmp_path / "e").stat().st_mode)
+    assert sorted(os.listdir(tmp_path)) == ["e", "link"]

@@ -2,11 +2,14 @@
 
 import json
 import os
+import stat
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import expunge as ex
 from expunge.cli import app, main
@@ -199,3 +202,53 @@ def test_version(capsys):
 def test_wrong_usage_exits_2(arguments, capsys):
     assert main(arguments) == 2
     assert "Error" in capsys.readouterr().err
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="devices and pipes of POSIX")
+
+
+@posix
+def test_json_goes_through_devices_and_pipes_and_replaces_none(saved, tmp_path, capsys):
+    assert main(["info", str(saved), "--json", os.devnull]) == 0
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    capsys.readouterr()
+    assert main(["info", str(saved), "--json", "/dev/stdout"]) == 0
+    shown = capsys.readouterr().out
+    assert json.JSONDecoder().raw_decode(shown)[0]["command"] == "info"
+    os.mkfifo(tmp_path / "pipe")
+    received = []
+    reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    assert main(["info", str(saved), "--json", str(tmp_path / "pipe")]) == 0
+    reader.join()
+    assert json.loads(received[0])["command"] == "info"
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@posix
+@pytest.mark.parametrize("option", ["--save", "--report"])
+def test_files_are_not_written_onto_devices(option, capsys):
+    assert main(["demo", option, os.devnull]) == 2
+    assert "device" in capsys.readouterr().err
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '{"fingerprint": {"n": 3, "digest": "", "sketch": "?"}}',
+        '{"concept": "sex"}',
+        '{"steps": [3]}',
+        '{"a": ' * 400 + "1" + "}" * 400,
+    ],
+    ids=["fingerprint", "concept", "steps", "deep"],
+)
+def test_info_on_damaged_meta_data(meta, tmp_path, capsys):
+    tensors = {"left": np.ones((2, 1)), "right": np.ones((1, 2))}
+    text = f'{{"format": 1, "kind": "erasure", "meta": {meta}}}'
+    safetensors.numpy.save_file(tensors, tmp_path / "e", {"expunge": text})
+    assert main(["info", str(tmp_path / "e")]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "damaged" in shown.err
+    assert shown.err.count("\n") == 1

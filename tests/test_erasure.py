@@ -299,8 +299,9 @@ def test_meta_is_a_json_copy():
     assert e.meta == {"method": "LEACE", "labels": ["f", "m"], "deep": {"list": [1, 2]}}
     assert json.loads(json.dumps(e.meta)) == e.meta
     assert orthogonal().meta == {}
-    with pytest.raises(TypeError):
-        orthogonal(meta={"function": len})
+    for bad in ({"function": len}, {"nan": float("nan")}, [1], "text"):
+        with pytest.raises(InputError, match="meta"):
+            orthogonal(meta=bad)
 
 
 def test_repr():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Mapping
 from typing import Any, cast, get_args
@@ -18,7 +17,9 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.matrices import is_tensor
 from expunge.linalg import Array
+from expunge.meta import check_record, plain_meta
 from expunge.parallel import BLOCK, blas_for, blocks, map_spans
+from expunge.rows.finite import Watch
 
 __all__ = ["ConditionalErasure"]
 
@@ -78,7 +79,7 @@ class ConditionalErasure:
         self.labels: tuple[Label, ...] = tuple(labels)
         self.kind: Kind = kind
         self.strength = float(strength)
-        self._meta = json.loads(json.dumps(dict(meta or {})))
+        self._meta = plain_meta(meta)
         m, d = len(self.labels), self.center.size
         wanted = {"shift": (d, m), "mean_z": (m,), "center": (d,), "maps": (m, d, d)}
         parts = {name: getattr(self, name) for name in wanted if getattr(self, name) is not None}
@@ -159,16 +160,11 @@ class ConditionalErasure:
                         own = known.values[lo:hi] == code
                         rest = x[own] - moved[own] - self.center
                         moved[own] += rest @ (identity - self.maps[code]).T
-                with np.errstate(over="ignore"):  # told below
-                    out[lo:hi] = x - self.strength * moved
+                out[lo:hi] = x - self.strength * moved
 
-        map_spans(apply, len(values), self.n_features)
-        if not np.isfinite(out).all():
-            raise InputError(
-                f"The erased rows do not fit {out.dtype}: some entries are beyond its range",
-                f"{out.dtype} entries of up to {np.abs(values).max():.3g}",
-                "Pass rows of a wider type, e.g. X.astype(numpy.float32)",
-            )
+        watch = Watch(1)  # the rows are finite, but what they are moved to may not be
+        map_spans(watch.over(apply), len(values), self.n_features)
+        watch.settle(values, out)
         return out
 
     def cross_covariance_left(self, xz: Array, zz: Array) -> Array:
@@ -219,9 +215,12 @@ class ConditionalErasure:
             If the file is damaged, truncated, foreign or of a newer format.
         """
         header, tensors = artifact.read(
-            path, kind="conditional_erasure", required=("shift", "mean_z", "center")
+            path,
+            kind="conditional_erasure",
+            names=lambda header: (("shift", "mean_z", "center"), ("maps",)),
         )
         try:
+            check_record(header["meta"])
             return cls(
                 tensors["shift"],
                 tensors["mean_z"],

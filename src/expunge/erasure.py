@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Mapping
 from functools import cached_property
@@ -17,6 +16,7 @@ from expunge import artifact
 from expunge.errors import InputError
 from expunge.inputs.matrices import as_matrix, as_numpy_if_tensor, check_tensor, is_tensor
 from expunge.linalg import Array, range_basis
+from expunge.meta import check_record, plain_meta
 from expunge.parallel import blas_for
 from expunge.rows.apply import apply_to_array
 
@@ -79,7 +79,7 @@ class Erasure:
             _right=right,
             _center=_point(center, "center", left.shape[0]),
             _offset=_point(offset, "offset", left.shape[0]),
-            _meta=json.loads(json.dumps(dict(meta or {}))),
+            _meta=plain_meta(meta),
         )
 
     @classmethod
@@ -169,12 +169,19 @@ class Erasure:
         -------
         array of the shape of X
             For a tensor a tensor on the same device, through which gradients flow.
+
+        Raises
+        ------
+        InputError
+            For NaN or infinity in X, and where the result exceeds what its type can hold. With
+            `out`, all rows are written by then. Tensors with gradients, in a trace
+            or inside a model (see `expunge.integrations`) are not checked.
         """
         if is_tensor(X):
             from expunge.rows.apply_tensor import apply_to_tensor
 
             self.check_width(check_tensor(X).shape)
-            return cast(NDArray[Any], apply_to_tensor(self, X, out))
+            return cast(NDArray[Any], apply_to_tensor(self, X, out, check=True))
         X = as_matrix(X)
         self.check_width(X.shape)
         return apply_to_array(self, X, out)
@@ -227,8 +234,13 @@ class Erasure:
         offset = moved + o2 - L2 @ (R2 @ (at + moved - c2))
         size = max(float(np.abs(v).max(initial=0.0)) for v in (c1, o1, c2, o2))
         keeps = float(np.abs(offset).max(initial=0.0)) <= 1e-15 * size  # rounding, at any scale
-        meta = {"method": "then", "steps": [self._meta, other._meta]}
+        meta = {"method": "then", "steps": [*self._steps(), *other._steps()]}
         return Erasure(left, right, center, None if keeps else offset, meta=meta)
+
+    def _steps(self) -> list[dict[str, Any]]:
+        """Meta data of what it was put together from."""
+        steps = self._meta.get("steps")
+        return steps if isinstance(steps, list) else [self._meta]
 
     def save(self, path: str | os.PathLike[str], *, date: str | None = None) -> None:
         """Write to a safetensors file, atomically; equal erasures give equal bytes.
@@ -264,8 +276,13 @@ class Erasure:
         BadArtifact
             If the file is damaged, truncated, foreign or of a newer format.
         """
-        header, tensors = artifact.read(path, kind="erasure", required=("left", "right"))
+        header, tensors = artifact.read(
+            path,
+            kind="erasure",
+            names=lambda header: (("left", "right"), ("center", "offset")),
+        )
         try:
+            check_record(header["meta"])
             return cls(
                 tensors["left"],
                 tensors["right"],
@@ -273,7 +290,7 @@ class Erasure:
                 tensors.get("offset"),
                 meta=header["meta"],
             )
-        except InputError as error:
+        except (InputError, artifact.BadArtifact) as error:
             raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
 
     def __repr__(self) -> str:

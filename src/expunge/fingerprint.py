@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.errors import BadArtifact
 from expunge.parallel import blocks, map_spans
 
 __all__ = ["Fingerprint"]
@@ -109,9 +110,34 @@ class Fingerprint:
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> Fingerprint:
-        """The fingerprint that `to_meta` wrote."""
-        both = np.frombuffer(base64.b64decode(meta["sketch"]), dtype="<u8").astype(np.uint64)
-        return cls(int(meta["n"]), both[: len(both) // 2], both[len(both) // 2 :])
+        """The fingerprint that `to_meta` wrote.
+
+        Parameters
+        ----------
+        meta : mapping
+
+        Returns
+        -------
+        Fingerprint
+
+        Raises
+        ------
+        BadArtifact
+            When it is damaged.
+        """
+        try:
+            n = meta["n"]
+            both = np.frombuffer(base64.b64decode(meta["sketch"], validate=True), dtype="<u8")
+            keys, hashes = both.astype(np.uint64).reshape(2, -1)
+            found = cls(n, keys, hashes)
+            whole = (
+                type(n) is int and keys.size <= min(n, SIZE) and bool(np.all(np.diff(keys) >= 0))
+            )
+            if whole and found.to_meta()["digest"] == meta["digest"]:
+                return found
+        except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
+            pass
+        raise BadArtifact("the fingerprint of the rows it was fitted on is damaged")
 
 
 def _keys(X: NDArray[Any]) -> Hashes:

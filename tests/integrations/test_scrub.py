@@ -1,6 +1,7 @@
 """Concept scrubbing: every layer is fitted on states scrubbed below, streaming, and it works."""
 
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,10 +165,18 @@ def test_bad_files_are_refused(scrubbed, tmp_path):
         ({"0.left": left, "0.right": left.T}, {"layers": 3}),
     ]:
         artifact.write(path, tensors, {"kind": "scrubbing", "meta": {**meta, **change}})
-        with pytest.raises(ex.BadArtifact, match="not a whole scrubbing"):
+        with pytest.raises(ex.BadArtifact, match=r"not a whole|missing|do not belong"):
             Scrubbing.load(path)
     artifact.write(path, {"0.left": left, "0.right": left.T}, {"kind": "scrubbing", "meta": meta})
     assert Scrubbing.load(path)["a"].rank == 1
+
+
+def test_the_stored_scrubbing_of_format_1_is_still_read():
+    found = Scrubbing.load(Path(__file__).parents[1] / "data" / "scrubbing_format_1.safetensors")
+    assert list(found) == ["layer.0", "layer.1"]
+    np.testing.assert_array_equal(found["layer.0"].left, [[1.0], [0.5]])
+    np.testing.assert_array_equal(found["layer.0"].center, [1.0, 2.0])
+    assert (found["layer.0"].meta, found.report[0].bits_before) == ({"method": "LEACE"}, 0.5)
 
 
 def test_one_pass_per_group_and_no_further_than_needed(minilm):

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,11 @@ from torch import nn
 import expunge as ex
 from expunge.errors import BadArtifact, InputError
 from expunge.integrations.adversarial import GradientReversal
+from expunge.integrations.training_checkpoint import (
+    TrainingState,
+    read_checkpoint,
+    write_checkpoint,
+)
 
 
 class Fragile(nn.Module):
@@ -85,10 +91,7 @@ def test_momentum_is_part_of_the_state(tmp_path):
     run(path, steps=20)
     tensors = load_file(path)
     assert any(value.abs().max() > 0 for key, value in tensors.items() if "momentum." in key)
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata()
-    forgotten = {k: v for k, v in tensors.items() if not k.startswith("momentum.")}
-    save_file(forgotten, path, metadata)
+    edited(path, lambda tensors, meta: [tensors.pop(k) for k in [*tensors] if "momentum." in k])
     other = run(path, steps=40)
     whole = run(None, steps=40)
     assert not torch.equal(state(other)["task.weight"], state(whole)["task.weight"])
@@ -183,6 +186,8 @@ def edited(path, edit):
     with safe_open(path, framework="pt") as file:
         header = json.loads(file.metadata()["expunge"])
     edit(tensors, header["meta"])
+    header["format"] = 1  # a file without a checksum: what is edited is refused for its own sake
+    header.pop("checksum", None)
     save_file(tensors, path, {"expunge": json.dumps(header)})
 
 
@@ -228,3 +233,36 @@ def test_tied_weights_and_other_types_come_back(tmp_path):
         resumed, whole = run(path, Tied().to(dtype)), run(None, Tied().to(dtype))
         assert_equal(resumed, whole)
         assert resumed.encoder_.a.weight is resumed.encoder_.b.weight
+
+
+STORED = Path(__file__).parents[1] / "data" / "checkpoint_format_1.safetensors"
+
+
+def test_the_stored_checkpoint_of_format_1_is_still_read():
+    found = read_checkpoint(STORED, {"seed": 0})
+    assert torch.equal(found.model["w"], torch.ones(2))
+    assert torch.equal(found.best["w"], torch.zeros(2, dtype=torch.bfloat16))
+    assert found.history == [{"step": 5}]
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_noticed(tmp_path):
+    path = tmp_path / "run"
+    best = {"w": torch.linspace(0, 1, 8, dtype=torch.bfloat16)}
+    write_checkpoint(path, TrainingState({"w": torch.ones(2)}, {}, best, []), {"seed": 0})
+    assert torch.equal(read_checkpoint(path, {"seed": 0}).best["w"], best["w"])
+    whole = path.read_bytes()
+    for at in range(0, 8 * len(whole), 37):
+        damaged = bytearray(whole)
+        damaged[at // 8] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        with pytest.raises(BadArtifact):
+            read_checkpoint(path, {"seed": 0})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders here")
+def test_a_pipe_is_no_checkpoint(tmp_path):
+    os.mkfifo(tmp_path / "run")
+    with pytest.raises(BadArtifact, match="pipe"):
+        read_checkpoint(tmp_path / "run", {})
+    with pytest.raises(InputError, match="pipe"):
+        write_checkpoint(tmp_path / "run", TrainingState({}, {}, {}, []), {})

@@ -41,7 +41,8 @@ def demo(json_file: JsonFile = None, save: Save = None, report: Report = None) -
     """Erase gender from word vectors, and show what is left and what was lost."""
     from expunge.demo import run_demo, write_demo_report
 
-    for target in (json_file, save, report):
+    check_target(json_file, streams=True)
+    for target in (save, report):
         check_target(target)
     with spinner("starting") as progress:
         result = run_demo(progress)

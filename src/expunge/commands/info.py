@@ -27,7 +27,7 @@ def info(file: File, json_file: JsonFile = None) -> None:
     """Show what a saved erasure is and what made it."""
     from expunge.erasure import Erasure
 
-    check_target(json_file)
+    check_target(json_file, streams=True)
     described = describe(Erasure.load(file))
     write_json(json_file, "info", {"file": str(file), **described})
     render(described, console())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from expunge._version import __version__
-from expunge.artifact import write_atomically
+from expunge.atomic import check_writable, is_stream, write_atomically
 from expunge.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonFile", "check_target", "console", "printable", "spinner", "table", "write_json"]
 
 WIDTH = 100
+OWN_STREAMS = {"/dev/stdout": "stdout", "/dev/stderr": "stderr"}
 
 JsonFile = Annotated[
     Path | None,
@@ -61,25 +63,48 @@ def spinner(message: str) -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
-def check_target(path: Path | None) -> None:
-    """Refuse an output file that cannot be written, before any work is done."""
-    if path is None:
+def check_target(path: Path | None, *, streams: bool = False) -> None:
+    """Refuse an output file that cannot be written, before any work is done.
+
+    Parameters
+    ----------
+    path : path, optional
+    streams : bool
+        Whether a device or a pipe will do as well, such as /dev/stdout.
+    """
+    if path is None or (streams and is_stream(path)):
         return
-    if path.is_dir():
-        raise InputError("Cannot write to a folder", str(path), "Name a file in it")
-    if not path.absolute().parent.is_dir():
+    if not check_writable(path).parent.is_dir():
         raise InputError(
             "The folder of an output file does not exist", str(path), "Make the folder first"
         )
 
 
 def write_json(path: Path | None, command: str, result: Mapping[str, Any]) -> None:
-    """Write a result with the command and the version that made it, all of it or nothing."""
+    """Write a result with the command and the version that made it, all of it or nothing.
+
+    A device or a pipe is written to as it is.
+
+    Parameters
+    ----------
+    path : path, optional
+    command : str
+    result : mapping
+        JSON values.
+    """
     if path is None:
         return
     full = {"command": command, "version": __version__, **result}
-    text = json.dumps(full, indent=2, allow_nan=False)
-    write_atomically(path, f"{text}\n".encode())
+    text = f"{json.dumps(full, indent=2, allow_nan=False)}\n"
+    if str(path) in OWN_STREAMS:
+        stream = getattr(sys, OWN_STREAMS[str(path)])
+        stream.write(text)
+        stream.flush()
+    elif is_stream(path):
+        with path.open("wb") as sink:
+            sink.write(text.encode())
+    else:
+        write_atomically(path, text.encode())
 
 
 def printable(text: str, encoding: str) -> str:

@@ -78,7 +78,7 @@ def reproduce(
     """Repeat an experiment of the paper: tables and figures, ours beside the paper's."""
     from expunge.reproduce import reproduce as repeat
 
-    check_target(json_file)
+    check_target(json_file, streams=True)
     folder = out if out is not None else Path(f"reproduce-{find_experiment(name).name}")
     shown = console(stderr=True).is_terminal
     try:

@@ -12,6 +12,7 @@ from expunge.errors import InputError
 from expunge.integrations.intercept import intercepting
 from expunge.integrations.positions import Calls, Tokens, change_at, check_tokens
 from expunge.optional import require
+from expunge.rows.apply_tensor import apply_to_tensor
 
 __all__ = ["Taps", "erasing", "find_modules"]
 
@@ -171,7 +172,10 @@ class _Enough(Exception):
 
 
 def _change(name: str, erasure: Erasure, calls: Calls, tokens: Tokens) -> Change:
-    """A module's output -> the same with its hidden states erased."""
+    """A module's output -> the same with its hidden states erased; padding may be NaN there."""
+
+    def erase(states: Any) -> Any:
+        return apply_to_tensor(erasure, states)
 
     def change(output: Any) -> Any:
         hidden = _hidden(name, output)
@@ -182,7 +186,7 @@ def _change(name: str, erasure: Erasure, calls: Calls, tokens: Tokens) -> Change
                 f"states of shape {tuple(hidden.shape)}",
                 "Pass an erasure that was fitted on states of this module",
             )
-        return _swap(output, hidden, change_at(calls, name, hidden, tokens, erasure))
+        return _swap(output, hidden, change_at(calls, name, hidden, tokens, erase))
 
     return change
 

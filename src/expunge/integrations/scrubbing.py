@@ -145,7 +145,7 @@ class Scrubbing(Mapping[str, Erasure]):
         BadArtifact
             If the file is damaged, foreign or of a newer format.
         """
-        header, tensors = artifact.read(path, kind=KIND, required=())
+        header, tensors = artifact.read(path, kind=KIND, names=_arrays)
         meta = header["meta"]
         try:
             erasures = {
@@ -174,6 +174,16 @@ class Scrubbing(Mapping[str, Erasure]):
                 f"{row.layer:<{width}}  {row.n:>9,}  {row.rank:>4}  {before:>9}  {after:>9}"
             )
         return "\n".join(lines)
+
+
+def _arrays(header: Mapping[str, Any]) -> artifact.Names:
+    """Names of the arrays of all layers: those there must be, and those there may be."""
+    layers = header["meta"].get("layers")
+    numbers = range(len(layers) if isinstance(layers, list) else 0)
+    required, optional = (
+        [f"{i}.{part}" for i in numbers for part in parts] for parts in (PARTS[:2], PARTS[2:])
+    )
+    return required, optional
 
 
 def _amount(bits: float | None, share: float | None) -> str:

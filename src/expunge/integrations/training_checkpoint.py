@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from expunge.artifact import FORMAT, KEY, check_header, write_atomically
+from expunge.artifact import metadata_of, reading, sealed, write_atomically
 from expunge.errors import BadArtifact, InputError
 
 __all__ = ["TrainingState", "read_checkpoint", "write_checkpoint"]
@@ -73,14 +72,13 @@ def write_checkpoint(
     {'w': tensor([0., 0.])}
     """
     meta = {"identity": dict(identity), "history": state.history}
-    header = {"format": FORMAT, "kind": KIND, "meta": meta}
     tensors = {
         f"{part}.{name}": tensor.contiguous()
         for part in PARTS
         for name, tensor in getattr(state, part).items()
     }
-    text = json.dumps(header, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, to_bytes(tensors, {KEY: text}))
+    metadata = metadata_of({"kind": KIND, "meta": meta})
+    write_atomically(path, *sealed(to_bytes(tensors, metadata)))
 
 
 def read_checkpoint(
@@ -109,15 +107,15 @@ def read_checkpoint(
     if not Path(path).exists():
         return None
     try:
-        with safe_open(name, framework="pt") as file:
-            meta = check_header(name, file.metadata(), KIND)["meta"]
+        with reading(path, kind=KIND, framework="pt") as (header, file):
+            meta = header["meta"]
             parts: dict[str, State] = {part: {} for part in PARTS}
             for key in file.keys():  # noqa: SIM118  # not a dict
                 part, _, rest = key.partition(".")
                 parts[part][rest] = file.get_tensor(key)
             _check_same_run(name, meta["identity"], identity)
             return TrainingState(**parts, history=list(meta["history"]))
-    except (SafetensorError, OSError, KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise BadArtifact(f"{name}: not a readable {KIND} ({error!r})") from error
 
 

@@ -17,18 +17,19 @@ from scipy.linalg.blas import dger
 from expunge.errors import InputError
 from expunge.linalg import Array
 from expunge.parallel import blocks, map_spans
+from expunge.rows.finite import Watch
 
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
 
-__all__ = ["apply_to_array", "block_map", "rows_of_a_block"]
+__all__ = ["apply_to_array", "block_map", "overlaps_itself", "rows_of_a_block"]
 
 WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
 CACHED = 3 << 14  # numbers of a block: 384 kilobytes as float64, so it stays in cache
 
 
 def apply_to_array(
-    erasure: Erasure, X: NDArray[Any], out: NDArray[Any] | None = None
+    erasure: Erasure, X: NDArray[Any], out: NDArray[Any] | None = None, *, check: bool = True
 ) -> NDArray[Any]:
     """Erased rows of a real array of the erasure's width.
 
@@ -38,6 +39,8 @@ def apply_to_array(
     X : array of shape (..., d)
     out : array of the shape and type of the result, optional
         Where to write; may be `X` itself.
+    check : bool
+        Whether to refuse NaN and infinity. All rows have been written by then.
 
     Returns
     -------
@@ -59,6 +62,7 @@ def apply_to_array(
     _check_out(out, X, dtype)
     rows, target = X.reshape(-1, d), out.reshape(-1, d)
     size, erase = rows_of_a_block(d), block_map(erasure, narrow=dtype.itemsize < 8)
+    watch = Watch(erasure.rank)
 
     def apply(start: int, stop: int) -> None:
         room = np.empty((2, min(size, stop - start), d))
@@ -67,8 +71,11 @@ def apply_to_array(
             np.copyto(block, rows[lo:hi], casting="same_kind")
             erase(block, spare)
             np.copyto(target[lo:hi], block, casting="same_kind")
+            watch.see(target[lo:hi])
 
-    map_spans(apply, rows.shape[0], d)
+    map_spans(watch.over(apply), rows.shape[0], d)
+    if check:
+        watch.settle(rows, target)
     return out
 
 
@@ -116,7 +123,8 @@ def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], Non
 
 
 def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
-    if not isinstance(out, np.ndarray) or out.shape != X.shape or out.dtype != dtype:
+    plain = type(out) in (np.ndarray, np.memmap)
+    if not plain or out.shape != X.shape or out.dtype != dtype:
         raise InputError(
             f"out must be an array of shape {X.shape} and type {dtype}",
             f"{type(out).__name__} of shape {getattr(out, 'shape', None)} "
@@ -126,6 +134,14 @@ def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
     if X.ndim != 2 and not out.flags.c_contiguous:
         raise InputError(
             "out must be contiguous when X is not a matrix", "a strided array", "Pass a fresh array"
+        )
+    if not out.flags.writeable:
+        raise InputError("out cannot be written to", "a read-only array", "Pass a fresh array")
+    if overlaps_itself(out.shape, out.strides, out.itemsize):
+        raise InputError(
+            "Entries of out share their memory: rows would overwrite one another",
+            f"shape {out.shape} with strides {out.strides}",
+            "Pass a fresh array",
         )
     same = (
         out.__array_interface__["data"][0] == X.__array_interface__["data"][0]
@@ -137,3 +153,33 @@ def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
             "two views of one array",
             "Pass out=X or a fresh array",
         )
+
+
+def overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...], size: int = 1) -> bool:
+    """Whether entries of a view may lie in the same place: sure for "no", not for "yes".
+
+    In order of their strides, every axis has to step over all that the axes before it cover.
+
+    Parameters
+    ----------
+    shape, strides : tuple of int
+    size : int
+        Of an entry, in the unit of the strides.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from expunge.rows.apply import overlaps_itself
+    >>> overlaps_itself((3, 2), (16, 8), 8), overlaps_itself((3, 2), (0, 8), 8)
+    (False, True)
+    """
+    covered = size
+    for stride, count in sorted((abs(step), n) for step, n in zip(strides, shape, strict=True)):
+        if count > 1:
+            if stride < covered:
+                return 0 not in shape
+            covered += stride * (count - 1)
+    return False

@@ -14,7 +14,8 @@ from torch.autograd import forward_ad
 
 from expunge.errors import InputError
 from expunge.parallel import blocks, map_spans
-from expunge.rows.apply import apply_to_array, block_map, rows_of_a_block
+from expunge.rows.apply import apply_to_array, block_map, overlaps_itself, rows_of_a_block
+from expunge.rows.finite import Watch, refuse_infinite
 
 if TYPE_CHECKING:
     from expunge.concept import Concept
@@ -82,7 +83,7 @@ def affine(
 
 
 def apply_to_tensor(
-    erasure: Erasure, X: torch.Tensor, out: torch.Tensor | None = None
+    erasure: Erasure, X: torch.Tensor, out: torch.Tensor | None = None, *, check: bool = False
 ) -> torch.Tensor:
     """Erased rows of a strided real tensor of the erasure's width.
 
@@ -95,6 +96,9 @@ def apply_to_tensor(
     X : tensor of shape (..., d)
     out : tensor of the shape, type and device of the result, optional
         Where to write; may be `X` itself.
+    check : bool
+        Whether to refuse NaN and infinity, where X is plain numbers. Not where a gradient may be
+        asked for or a trace is made, and not inside a model: that would wait for the device.
 
     Returns
     -------
@@ -118,7 +122,8 @@ def apply_to_tensor(
     if out is not None:
         _check_out(out, X, plain)
     if not plain or (out is None and X.numel() <= SMALL):
-        return affine(X, *factors)
+        found = affine(X, *factors)
+        return _checked(found, X) if check and plain else found
     d = erasure.n_features
     X = X.detach().resolve_neg()
     out = _empty(X) if out is None else out
@@ -127,9 +132,20 @@ def apply_to_tensor(
         for lo, hi in blocks(0, rows.shape[0], max(1, DEVICE_BLOCK // d)):
             target[lo:hi] = affine(rows[lo:hi], *factors)
     elif X.dtype in (torch.float32, torch.float64):
-        apply_to_array(erasure, rows.numpy(), target.numpy())
+        apply_to_array(erasure, rows.numpy(), target.numpy(), check=check)
+        return out
     else:
         _apply_to_half(erasure, rows, target)
+    return _checked(out, X) if check else out
+
+
+def _checked(out: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
+    """Erased rows, if there is neither NaN nor infinity in them."""
+    if out.numel():
+        low, high = torch.aminmax(out.detach())  # NaN comes through
+        if not bool(torch.isfinite(low) & torch.isfinite(high)):
+            before, after = (t.detach().reshape(-1, X.shape[-1]).double().cpu() for t in (X, out))
+            refuse_infinite(before.numpy(), after.numpy(), str(out.dtype).rpartition(".")[2])
     return out
 
 
@@ -146,7 +162,7 @@ def _apply_to_half(erasure: Erasure, rows: torch.Tensor, target: torch.Tensor) -
             erase(block.numpy(), spare.numpy())
             copy_serially(block, target[lo:hi])
 
-    map_spans(apply, rows.shape[0], d)
+    map_spans(Watch(1).over(apply), rows.shape[0], d)
 
 
 def copy_serially(source: torch.Tensor, target: torch.Tensor) -> None:
@@ -200,7 +216,8 @@ def apply_conditional_to_tensor(
             own = torch.tensor(np.flatnonzero(concept.values == code), device=X.device)
             rest = x[own] - moved[own] - center
             moved = moved.index_add(0, own, rest @ here(identity - erasure.maps[code]).T)
-    return (x - erasure.strength * moved).to(X.dtype)
+    found = (x - erasure.strength * moved).to(X.dtype)
+    return _checked(found, X) if _is_plain(X) else found
 
 
 def double(device: torch.device) -> torch.dtype:
@@ -250,6 +267,14 @@ def _empty(X: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(np.empty(X.shape, np.int16)).view(X.dtype)
 
 
+def _extent(t: torch.Tensor) -> tuple[int, int]:
+    """The addresses between which the entries lie."""
+    if not t.numel():
+        return 0, 0
+    steps = sum(step * (n - 1) for step, n in zip(t.stride(), t.shape, strict=True))
+    return t.data_ptr(), t.data_ptr() + (steps + 1) * t.element_size()
+
+
 def _check_out(out: Any, X: torch.Tensor, plain: bool) -> None:
     def kind(t: Any) -> tuple[Any, ...]:
         return tuple(getattr(t, name, None) for name in ("shape", "dtype", "device"))
@@ -272,9 +297,15 @@ def _check_out(out: Any, X: torch.Tensor, plain: bool) -> None:
             "a strided tensor",
             "Pass a fresh tensor",
         )
+    if overlaps_itself(tuple(out.shape), out.stride()):
+        raise InputError(
+            "Entries of out share their memory: rows would overwrite one another",
+            f"shape {tuple(out.shape)} with strides {out.stride()}",
+            "Pass a fresh tensor",
+        )
     same = out.data_ptr() == X.data_ptr() and out.stride() == X.stride()
-    memory = [t.untyped_storage().data_ptr() for t in (out, X)]
-    if not same and memory[0] == memory[1] and X.numel():
+    (start, stop), (first, last) = _extent(out), _extent(X)
+    if not same and start < last and first < stop:
         raise InputError(
             "out overlaps X without being X, or may do so",
             "two views of one tensor",

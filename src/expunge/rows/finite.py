@@ -1,0 +1,119 @@
+"""Whether erased rows are numbers: noticed within the pass, at next to no cost.
+
+A NaN or an infinity anywhere in a row x makes the coordinates (x - c) Rᵀ that are taken from it NaN
+or infinite, and with them every entry of the erased row. So one column of the result shows them
+all. That finite rows leave the range of their type is seen by the processor, whose flags NumPy
+reads after each step. Either is a suspicion only: the result is then looked at entry by entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.errors import InputError
+from expunge.parallel import blocks
+
+__all__ = ["Watch", "refuse_infinite"]
+
+T = TypeVar("T")
+
+
+class Watch:
+    """Watches a pass over rows.
+
+    Parameters
+    ----------
+    rank : int
+        Of the erasure; without any coordinate to read, the result is looked at in any case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.rows.finite import Watch
+    >>> watch = Watch(1)
+    >>> watch.see(np.array([[1.0, 2.0], [np.nan, np.nan]]))
+    >>> watch.suspicious
+    True
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.suspicious = rank == 0
+
+    def over(self, work: Callable[[int, int], T]) -> Callable[[int, int], T]:
+        """`work` on a span of rows, with an eye on the flags of the processor.
+
+        Parameters
+        ----------
+        work : callable
+            Of the first row and the last.
+
+        Returns
+        -------
+        callable
+        """
+
+        def watched(start: int, stop: int) -> T:
+            with np.errstate(over="call", invalid="call", call=self._flagged):
+                return work(start, stop)
+
+        return watched
+
+    def _flagged(self, *event: Any) -> None:
+        self.suspicious = True
+
+    def see(self, erased: NDArray[Any]) -> None:
+        """Look at a block of erased rows (k x d)."""
+        if not np.isfinite(erased[:, 0]).all():
+            self.suspicious = True
+
+    def settle(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        """Refuse a result that holds NaN or infinity, if there was reason to look for them.
+
+        Parameters
+        ----------
+        X, out : arrays of shape (n, d)
+            Before and after; may be the same.
+        """
+        if self.suspicious:
+            refuse_infinite(X, out)
+
+
+def refuse_infinite(X: NDArray[Any], out: NDArray[Any], dtype: str = "") -> None:
+    """Refuse a result that holds NaN or infinity.
+
+    Parameters
+    ----------
+    X, out : arrays of shape (n, d)
+        Before and after; may be the same.
+    dtype : str
+        What to call the type of the result, if not by that of `out`.
+
+    Raises
+    ------
+    InputError
+        It says whether rows were so before, or left the range of their type.
+    """
+    bad, first = 0, -1
+    for lo, hi in blocks(0, out.shape[0]):
+        wrong = np.flatnonzero(~np.isfinite(out[lo:hi]).all(axis=1))
+        first = lo + int(wrong[0]) if wrong.size and first < 0 else first
+        bad += wrong.size
+    if not bad:
+        return
+    found = f"{bad} such row{'s' if bad > 1 else ''}, the first is row {first}"
+    in_place = np.may_share_memory(X, out)
+    if not in_place and np.isfinite(X[first]).all():
+        raise InputError(
+            f"Erased rows exceed what {dtype or out.dtype} can hold: they would become infinite",
+            found,
+            "Pass X in a wider type, such as float32, or divide it by a constant",
+        )
+    raise InputError(
+        "Input X contains NaN or infinity" + (", or values too large for its type" * in_place),
+        found + ("; the others are erased already" * in_place),
+        "Drop or impute those rows first",
+    )
