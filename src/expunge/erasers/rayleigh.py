@@ -175,7 +175,7 @@ class RayleighEraser(BaseEraser):
         U, s, _ = scipy.linalg.svd(W @ span @ (span.T @ C) @ inverse_root(Rzz), full_matrices=False)
         root: Array = np.asarray(np.linalg.inv(W), dtype=np.float64)
         # erasing a whitened direction u changes x by W⁻¹u, nothing along a constant column
-        cost = root.T @ ((varies * np.diag(Sxx))[:, None] * root)
+        cost = np.asarray(root.T @ ((varies * np.diag(Sxx))[:, None] * root), dtype=np.float64)
         basis, value = self._leading(fix_signs(U), s, span.shape[1], cost)
         left, right = oblique(basis, W, span)
         return sd[:, None] * left, right / sd, value

@@ -138,8 +138,7 @@ def oblique(Q: Array, W: Array, C: Array) -> tuple[Array, Array]:
     left : array of shape (d, r)
     right : array of shape (r, d)
     """
-    read: Array = W.T @ Q
-    left: Array = np.asarray(np.linalg.solve(W, Q), dtype=np.float64)
+    read, left = W.T @ Q, np.array(np.linalg.solve(W, Q), dtype=np.float64)
     if Q.shape[1] >= C.shape[1]:
         left[:, : C.shape[1]] = C
     return left, _dual(read, left)
