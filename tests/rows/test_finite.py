@@ -203,7 +203,7 @@ def test_tensors(dtype, large):
     assert torch.isfinite(e.transform(X)).all()
     X[11, 7] = NAN
     for out in (None, torch.empty_like(X)):
-        with pytest.raises(InputError, match="NaN or infinity.*row 11"):
+        with pytest.raises(InputError, match=r"NaN or infinity.*row 11"):
             e.transform(X, out=out)
     X[11, 7] = torch.finfo(X.dtype).max
     grows = Erasure(np.ones((D, 1)), -2 * np.eye(D)[7:])

@@ -16,6 +16,7 @@ from expunge.game.closed_form import Rank
 from expunge.game.least_squares import regression
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
+from expunge.inputs.matrices import frame_or_series
 from expunge.linalg import Array, column_space
 from expunge.moments import Moments
 from expunge.shrinkage import check_shrinkage, shrink
@@ -51,6 +52,7 @@ class _Conditional(BaseEraser):
         found = self._settled()[0]
         if not isinstance(found, ConditionalErasure):
             return super().transform(X)
+        frame_or_series(X, "X")  # before names are compared, which have to be different
         _check_feature_names(self, X, reset=False)
         if concept is None:
             raise InputError(
