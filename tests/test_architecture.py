@@ -20,6 +20,7 @@ STREET = [
     ["_version", "errors"],
     ["parallel", "progress", "optional", "plotting", "linalg", "atomic", "artifact"],
     ["concept", "fingerprint", "meta"],
+    ["batch"],
     ["moments"],
     ["rows"],
     ["inputs"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,16 +12,112 @@ from numpy.typing import NDArray
 
 from expunge.linalg import Array
 
-__all__ = ["Concept", "Indicator", "Kind", "Label"]
+__all__ = ["Concept", "Indicator", "Kind", "Label", "column_label", "concept_of"]
 
 Kind = Literal["classes", "labels", "continuous"]
 Label = str | int | float | bool
+SIGNS = re.compile(r"[\\=:]")  # what has a meaning in joined names
+FIRST_PART = re.compile(r"(?:\\.|[^\\=:])*", re.DOTALL)
 
 
 class Indicator(str):
-    """Name of a 0/1 column of one class among several concepts; where it is absent it is zero."""
+    """Name of a 0/1 column of one class among several concepts; where it is absent it is zero.
+
+    It reads ``concept=class``. No two classes have the same: a backslash stands before signs of the
+    concept's own name that could be taken for the one between, and text that could be taken for a
+    number is quoted.
+
+    Examples
+    --------
+    >>> from expunge.concept import Indicator
+    >>> [str(Indicator.of("sex", label)) for label in ("f", 1, "1")]
+    ['sex=f', 'sex=1', "sex='1'"]
+    """
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, concept: str, label: Label) -> Indicator:
+        """The name of the column of a class."""
+        return cls(f"{_escaped(concept)}={_shown(label)}")
+
+    @property
+    def concept(self) -> str:
+        """The name of its concept, as `concept_of` gives it."""
+        return concept_of(self)
+
+    @property
+    def label_type(self) -> str:
+        """Whether the class is text, a truth value or a number."""
+        shown = self[len(self.concept) + 1 :]
+        if shown in ("True", "False"):
+            return "a truth value"
+        return "a number" if _is_number(shown) else "text"
+
+
+def column_label(concept: str, column: Label | None = None) -> str:
+    """Name of a column of one concept among several: ``concept:column``, or ``concept`` alone.
+
+    Parameters
+    ----------
+    concept : str
+    column : str or number, optional
+        Where the concept has more than one.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from expunge.concept import column_label
+    >>> column_label("age"), column_label("place", "lat")
+    ('age', 'place:lat')
+    """
+    return _escaped(concept) + ("" if column is None else f":{_shown(column)}")
+
+
+def concept_of(label: Label) -> str:
+    """The first part of a joined name, which belongs to one concept only (with backslashes).
+
+    Parameters
+    ----------
+    label : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from expunge.concept import concept_of
+    >>> concept_of("sex=f"), concept_of("place:lat"), concept_of("age")
+    ('sex', 'place', 'age')
+    """
+    found = FIRST_PART.match(str(label))
+    assert found is not None  # it matches the empty text
+    return found[0]
+
+
+def _escaped(name: str) -> str:
+    return SIGNS.sub(r"\\\g<0>", name)
+
+
+def _shown(label: Label) -> str:
+    """A label as text that no other label has."""
+    if not isinstance(label, str):
+        whole = isinstance(label, float) and label.is_integer()
+        return repr(int(label) if whole else label)  # 1.0 is the class 1
+    quoted = label.startswith(("'", '"')) or label in ("True", "False") or _is_number(label)
+    return repr(label) if quoted else label
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

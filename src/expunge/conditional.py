@@ -15,9 +15,9 @@ from expunge.concept import Concept, Kind, Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
-from expunge.inputs.matrices import is_tensor
+from expunge.inputs.matrices import as_matrix, is_tensor
 from expunge.linalg import Array
-from expunge.meta import check_record, plain_meta
+from expunge.meta import plain_meta
 from expunge.parallel import BLOCK, blas_for, blocks, map_spans
 from expunge.rows.finite import Watch
 
@@ -74,9 +74,10 @@ class ConditionalErasure:
     ) -> None:
         check_choice(kind, get_args(Kind), "kind")
         check_number(strength, "strength", most=1.0)
-        self.shift, self.mean_z, self.center = map(_frozen, (shift, mean_z, center))
-        self.maps = None if maps is None else _frozen(maps)
-        self.labels: tuple[Label, ...] = tuple(labels)
+        self.shift, self.mean_z = _frozen(shift, "shift"), _frozen(mean_z, "mean_z")
+        self.center = _frozen(center, "center")
+        self.maps = None if maps is None else _frozen(maps, "maps")
+        self.labels: tuple[Label, ...] = _labels(labels)
         self.kind: Kind = kind
         self.strength = float(strength)
         self._meta = plain_meta(meta)
@@ -220,7 +221,6 @@ class ConditionalErasure:
             names=lambda header: (("shift", "mean_z", "center"), ("maps",)),
         )
         try:
-            check_record(header["meta"])
             return cls(
                 tensors["shift"],
                 tensors["mean_z"],
@@ -241,7 +241,20 @@ class ConditionalErasure:
         )
 
 
-def _frozen(values: Any) -> Array:
-    array = np.array(values, dtype=np.float64)
+def _labels(labels: Any) -> tuple[Label, ...]:
+    """Names, each once."""
+    found = tuple(labels) if isinstance(labels, list | tuple) else ()
+    named = all(isinstance(label, str | int | float) for label in found)
+    if not found or not named or len({*found}) < len(found):
+        raise InputError(
+            "labels must name the classes or columns of the concept, each once",
+            repr(labels)[:200],
+            "Pass a list of text or numbers",
+        )
+    return found
+
+
+def _frozen(values: Any, name: str) -> Array:
+    array = np.array(as_matrix(values, name=name), dtype=np.float64)
     array.flags.writeable = False
     return array

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from expunge import artifact
 from expunge.errors import InputError
-from expunge.inputs.matrices import as_matrix, as_numpy_if_tensor, check_tensor, is_tensor
+from expunge.inputs.matrices import as_matrix, check_tensor, is_tensor
 from expunge.linalg import Array, range_basis
-from expunge.meta import check_record, plain_meta
+from expunge.meta import plain_meta
 from expunge.parallel import blas_for
 from expunge.rows.apply import apply_to_array
 
@@ -200,20 +200,27 @@ class Erasure:
         """Erased rows; the same as `transform`."""
         return self.transform(X)
 
-    def then(self, other: Erasure) -> Erasure:
+    def then(self, other: Any) -> Erasure:
         """One erasure that does this one first and then `other`, of the least rank.
 
         With M = I - LR for each, M₂M₁ = I - [L₁ L₂][R₁; R₂M₁]; the factors are then compressed.
 
         Parameters
         ----------
-        other : Erasure
+        other : Erasure or fitted eraser
             Of the same width.
 
         Returns
         -------
         Erasure
         """
+        other = getattr(other, "erasure_", other)
+        if not isinstance(other, Erasure):
+            raise InputError(
+                "Only an erasure can follow an erasure",
+                type(other).__name__,
+                "Pass an Erasure or a fitted eraser that has one",
+            )
         if other.n_features != self.n_features:
             raise InputError(
                 "Only erasures of the same width can follow one another",
@@ -282,7 +289,6 @@ class Erasure:
             names=lambda header: (("left", "right"), ("center", "offset")),
         )
         try:
-            check_record(header["meta"])
             return cls(
                 tensors["left"],
                 tensors["right"],
@@ -290,7 +296,7 @@ class Erasure:
                 tensors.get("offset"),
                 meta=header["meta"],
             )
-        except (InputError, artifact.BadArtifact) as error:
+        except InputError as error:
             raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
 
     def __repr__(self) -> str:
@@ -308,7 +314,7 @@ def _rebuild(left: Any, right: Any, center: Any, offset: Any, meta: Any) -> Eras
 
 
 def _frozen(values: Any, name: str, ndim: int) -> Array:
-    array = np.array(as_numpy_if_tensor(values), dtype=np.float64, order="C")
+    array = np.array(as_matrix(values, name=name), dtype=np.float64, order="C")
     if array.ndim != ndim or not np.isfinite(array).all():
         raise InputError(
             f"{name} must be a finite array with {ndim} dimension{'s' if ndim > 1 else ''}",

@@ -126,18 +126,18 @@ class Fingerprint:
             When it is damaged.
         """
         try:
-            n = meta["n"]
-            both = np.frombuffer(base64.b64decode(meta["sketch"], validate=True), dtype="<u8")
-            keys, hashes = both.astype(np.uint64).reshape(2, -1)
-            found = cls(n, keys, hashes)
-            whole = (
-                type(n) is int and keys.size <= min(n, SIZE) and bool(np.all(np.diff(keys) >= 0))
-            )
-            if whole and found.to_meta()["digest"] == meta["digest"]:
+            found = cls._stored(meta)
+            whole = type(meta["n"]) is int and found.keys.size <= min(found.n, SIZE)
+            if whole and all(meta[key] == value for key, value in found.to_meta().items()):
                 return found
-        except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
+        except (TypeError, KeyError, ValueError, OverflowError):
             pass
         raise BadArtifact("the fingerprint of the rows it was fitted on is damaged")
+
+    @classmethod
+    def _stored(cls, meta: Mapping[str, Any]) -> Fingerprint:
+        both = np.frombuffer(base64.b64decode(meta["sketch"]), dtype="<u8").astype(np.uint64)
+        return cls(int(meta["n"]), both[: len(both) // 2], both[len(both) // 2 :])
 
 
 def _keys(X: NDArray[Any]) -> Hashes:

@@ -10,7 +10,7 @@ from expunge.artifact import DEPTH, is_deep
 from expunge.errors import BadArtifact, InputError
 from expunge.fingerprint import Fingerprint
 
-__all__ = ["check_record", "plain_meta"]
+__all__ = ["plain_meta"]
 
 
 def plain_meta(meta: Any) -> dict[str, Any]:
@@ -19,7 +19,8 @@ def plain_meta(meta: Any) -> dict[str, Any]:
     Parameters
     ----------
     meta : mapping or None
-        Of text, finite numbers, booleans, None, and lists and mappings of them.
+        Of text, finite numbers, booleans, None, and lists and mappings of them. The entries
+        "concept", "steps" and "fingerprint" are those of a fit, if they are there.
 
     Returns
     -------
@@ -39,33 +40,35 @@ def plain_meta(meta: Any) -> dict[str, Any]:
         if is_deep(meta):
             raise ValueError(f"nested deeper than {DEPTH} levels")
         found: dict[str, Any] = json.loads(json.dumps(dict(meta), allow_nan=False))
-        return found
     except (TypeError, ValueError) as error:
         raise InputError(
             "meta holds what JSON does not have",
             str(error),
             "Pass finite numbers, text, lists and dictionaries of them",
         ) from error
+    _check_record(found)
+    return found
 
 
-def check_record(meta: Mapping[str, Any]) -> None:
-    """Refuse meta data from a file whose parts that are read later are not what they should be.
-
-    Parameters
-    ----------
-    meta : mapping
-
-    Raises
-    ------
-    BadArtifact
-        When the concept, the steps or the fingerprint are damaged.
-    """
+def _check_record(meta: Mapping[str, Any]) -> None:
+    """Refuse the parts that are read later where they are not what they should be."""
     concept, steps = meta.get("concept"), meta.get("steps", [])
     if not (concept is None or isinstance(concept, Mapping)):
-        raise BadArtifact("its meta data are damaged: the concept is no dictionary")
+        raise _damaged("the concept", concept)
     if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
-        raise BadArtifact("its meta data are damaged: the steps are no list of dictionaries")
+        raise _damaged("the steps", steps)
     if "fingerprint" in meta:
-        Fingerprint.from_meta(meta["fingerprint"])
+        try:
+            Fingerprint.from_meta(meta["fingerprint"])
+        except BadArtifact as error:
+            raise _damaged("the fingerprint", meta["fingerprint"]) from error
     for step in steps:
-        check_record(step)
+        _check_record(step)
+
+
+def _damaged(what: str, found: Any) -> InputError:
+    return InputError(
+        f"The meta data are damaged: {what} cannot be read",
+        repr(found)[:80],
+        "Take them from an erasure that was fitted, or leave this entry away",
+    )

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from expunge.batch import check_batch
 from expunge.concept import Concept, Indicator, Kind, Label
 from expunge.errors import InputError
 from expunge.linalg import Array
@@ -110,16 +111,11 @@ class Moments:
         Raises
         ------
         InputError
-            When there are no rows, or numbers whose squares float64 does not hold.
+            When there are no rows, when the rows, the concept or the weights are no numbers or not
+            of one length, for weights that are negative, infinite or
+            NaN, and for numbers whose squares float64 does not hold.
         """
-        if X.shape[0] == 0:
-            raise InputError(
-                "There are no rows to take moments of",
-                f"X of shape {X.shape}",
-                "Pass at least one row",
-            )
-        concept = concept if isinstance(concept, Concept) else Concept.of_numbers(concept)
-        w = None if weights is None else np.asarray(weights, dtype=np.float64)
+        X, concept, w = check_batch(X, concept, weights)
         parts = map_spans(
             lambda lo, hi: _span_moments(X[lo:hi], concept.take(slice(lo, hi)), _part(w, lo, hi)),
             X.shape[0],
@@ -148,6 +144,12 @@ class Moments:
 
     def merge(self, other: Moments) -> Moments:
         """Moments of the union of two disjoint sets of rows; classes are matched by label."""
+        if not isinstance(other, Moments):
+            raise InputError(
+                "Only moments can be merged with moments",
+                type(other).__name__,
+                "Pass Moments.of(X, concept)",
+            )
         if self.mean_x.shape != other.mean_x.shape or self.kind != other.kind:
             raise InputError(
                 "These moments cannot be merged: they differ in width or in the kind of concept",
@@ -266,7 +268,11 @@ def _union(a: Moments, b: Moments) -> tuple[Label, ...]:
             "Pass every chunk with the same concept columns",
         )
     try:
-        return tuple(sorted({*a.labels, *b.labels}))
+        labels = tuple(sorted({*a.labels, *b.labels}))
+        types = {(c.concept, c.label_type) for c in labels if isinstance(c, Indicator)}
+        if len(types) > len({concept for concept, _ in types}):
+            raise TypeError("classes of one concept are text and numbers")
+        return labels
     except TypeError as error:
         raise InputError(
             "The classes changed their type between chunks",

@@ -268,3 +268,92 @@ def test_a_wrong_order_of_fits_is_seen_by_the_certificate():
     assert ex.certify(b, X, CITY).erased
     assert not ex.certify(a.then(b), X, CITY).erased
     assert ex.certify(a.then(b), X, SEX).erased
+
+
+# -- names that could be taken for one another -----------------------------------------------------
+
+
+def halves():
+    """Two concepts of two classes each, in two chunks."""
+    a, b = np.where(SEX == "f", 0, 1), np.where(CITY == "Bern", 0, 1)
+    return a, b, slice(0, 750), slice(750, None)
+
+
+def named(first, second, rows):
+    """{name: classes} of some rows from (name, classes by code)."""
+    a, b, *_ = halves()
+    return {
+        first[0]: np.array(first[1], dtype=object)[a[rows]],
+        second[0]: np.array(second[1], dtype=object)[b[rows]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("a", ["b=c", "x"]), ("a=b", ["c", "x"])),
+        (("a", ["b\\=c", "x"]), ("a\\", ["b=c", "x"])),
+        (("a\\", ["=b", "x"]), ("a\\=", ["b", "x"])),
+        (("a", ["=", "x"]), ("a=", ["", "x"])),
+    ],
+)
+def test_classes_of_different_concepts_are_never_one_column(one, other):
+    _, _, first, rest = halves()
+    whole = ex.LEACE().fit(X, named(one, other, slice(None)))
+    assert len({*whole.erasure_.meta["concept"]["labels"]}) == 4
+    stream = ex.LEACE()
+    for part in (first, rest):
+        stream.partial_fit(X[part], named(one, other, part))
+    np.testing.assert_allclose(stream.erasure_.matrix(), whole.erasure_.matrix(), atol=1e-9)
+    assert whole.rank_ == 2
+    for z in named(one, other, slice(None)).values():
+        assert found_by_regression(X, z.astype(str)) > 0.05
+        assert found_by_regression(whole.transform(X), z.astype(str)) < 1e-10
+
+
+def test_columns_of_different_concepts_are_never_one_column():
+    pd = pytest.importorskip("pandas")
+    two = pd.DataFrame({"b:c": AGE, "x": AGE**2})
+    other = pd.DataFrame({"c": np.sqrt(AGE), "x": np.log(AGE)})
+    given = {"a": two, "a:b": other, "a=b": AGE**3, "s": SEX}
+    told = ex.OracleLEACE().fit(X, given).conditional_erasure_
+    assert len({*told.labels}) == len(told.labels) == 7
+    assert told.transform(X, given).shape == X.shape
+    assert told.labels[:2] == ("a:b:c", "a:x")
+    assert told.labels[2] == "a\\:b:c"
+
+
+@pytest.mark.parametrize(("before", "after"), [([0, 1], ["0", "1"]), ([0, 1], [False, True])])
+def test_classes_that_change_their_type_between_chunks_are_refused(before, after):
+    _, _, first, rest = halves()
+    for one, other in ((before, after), (after, before)):
+        stream = ex.LEACE().partial_fit(X[first], named(("a", one), ("b", ["x", "y"]), first))
+        with pytest.raises(ex.InputError, match="changed their type"):
+            stream.partial_fit(X[rest], named(("a", other), ("b", ["x", "y"]), rest))
+    a, *_ = halves()
+    stream = ex.LEACE().partial_fit(X[first], a[first])
+    with pytest.raises(ex.InputError, match="changed their type"):
+        stream.partial_fit(X[rest], a[rest].astype(str))
+
+
+def test_whole_numbers_and_floats_are_the_same_classes():
+    a, b, first, rest = halves()
+    whole = ex.LEACE().fit(X, {"a": a, "b": b})
+    stream = ex.LEACE().partial_fit(X[first], {"a": a[first], "b": b[first]})
+    stream.partial_fit(X[rest], {"a": a[rest].astype(float), "b": b[rest]})
+    assert stream.erasure_.meta["concept"]["labels"] == ["a=0", "a=1", "b=0", "b=1"]
+    np.testing.assert_allclose(stream.erasure_.matrix(), whole.erasure_.matrix(), atol=1e-9)
+
+
+@pytest.mark.parametrize("given", [{1: SEX, "1": CITY}, {None: SEX, "None": CITY}])
+def test_concepts_with_the_same_name_as_text_are_refused(given):
+    with pytest.raises(ex.InputError, match="same name"):
+        ex.LEACE().fit(X, given)
+
+
+def test_a_class_told_as_another_type_is_refused():
+    a, b, *_ = halves()
+    told = ex.OracleLEACE().fit(X, {"a": a, "b": b}).conditional_erasure_
+    assert told.labels == ("a=0", "a=1", "b=0", "b=1")
+    with pytest.raises(ex.InputError, match="not the one that was fitted"):
+        told.transform(X, {"a": a.astype(str), "b": b})

@@ -21,7 +21,7 @@ import numpy as np
 
 from expunge.audit.similarity import directions, places
 from expunge.errors import InputError
-from expunge.inputs import check_number, check_rng, check_rows
+from expunge.inputs import check_list, check_number, check_rng, check_rows
 from expunge.linalg import Array
 from expunge.parallel import blocks
 
@@ -220,7 +220,7 @@ def weat_tests(
     V = check_rows(vectors, name="vectors").X
     at = places(words, len(V))
     found = []
-    for test in paper_weat_tests() if tests is None else tests:
+    for test in paper_weat_tests() if tests is None else _listed(tests):
         sets = test.first_target, test.second_target, test.first_attribute, test.second_attribute
         missing = tuple(dict.fromkeys(w for part in sets for w in part.words if w not in at))
         known = [[at[word] for word in part.words if word in at] for part in sets]
@@ -235,6 +235,20 @@ def weat_tests(
         result = weat(*parts, permutations=permutations, random_state=random_state)
         found.append(WordWeat(test.name, result, missing))
     return tuple(found)
+
+
+def _listed(tests: Any) -> list[WeatTest]:
+    from expunge.data import WeatTest
+
+    listed = check_list(tests, "tests")
+    for test in listed:
+        if not isinstance(test, WeatTest):
+            raise InputError(
+                "tests must hold word embedding association tests",
+                type(test).__name__,
+                "Pass some of expunge.metrics.paper_weat_tests(), or WeatTest of your own",
+            )
+    return listed
 
 
 def _p_value(

@@ -122,7 +122,7 @@ def audit(
         concept_type=concept_type,
     )
     chosen = choose_probes(probes, given.train.concept.kind)
-    limits = Sizes() if sizes is None else sizes
+    limits = _sizes(sizes)
     named = _vocabulary(given, words, vocabulary)
     shown = sys.stderr.isatty() if verbose is None else verbose
     folds = {"linear": limits.linear_folds, "nonlinear": limits.nonlinear_folds}
@@ -131,6 +131,16 @@ def audit(
         tell = _counter(progress)
         terms = Terms(chosen, limits, confidence, leak, seed, tell)
         return _run(given, terms, named, tell)
+
+
+def _sizes(sizes: Any) -> Sizes:
+    if sizes is None or isinstance(sizes, Sizes):
+        return sizes or Sizes()
+    raise InputError(
+        "sizes must say how many rows probes look at",
+        f"sizes={sizes!r}",
+        "Pass e.g. expunge.audit.Sizes(nonlinear_test=5000)",
+    )
 
 
 def _run(given: Given, terms: Terms, named: Any, tell: Callable[[str], None]) -> Audit:

@@ -13,7 +13,14 @@ from expunge.audit.neighbours import neighbour_sample
 from expunge.audit.similarity import spearman
 from expunge.concept import Concept
 from expunge.errors import InputError
-from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
+from expunge.inputs import (
+    ConceptType,
+    check_concept,
+    check_list,
+    check_number,
+    check_rng,
+    check_rows,
+)
 from expunge.linalg import Array, range_basis, whitening_pair
 from expunge.moments import Moments
 from expunge.parallel import blocks, map_spans
@@ -126,6 +133,7 @@ def damage(
             "Pass the rows of one matrix before and after",
         )
     check_number(n_pairs, "n_pairs", least=2, whole=True)
+    neighbours = check_list(neighbours, "neighbours")
     for k in neighbours:
         check_number(k, "neighbours", least=1, whole=True)
     rng = check_rng(random_state)

@@ -281,7 +281,7 @@ def gap_correlation(
 def _gap_groups(groups: tuple[Label, ...], positive: Label | None) -> tuple[Label, ...]:
     if positive is None:
         return groups[-1:] if len(groups) == 2 else groups
-    if positive not in groups:
+    if not isinstance(positive, str | int | float | np.generic) or positive not in groups:
         raise InputError(
             "positive is not one of the groups",
             repr(positive),
@@ -310,6 +310,12 @@ def _mean_square(gaps: Array) -> Array:
 def _given_shares(
     shares: Mapping[Label, float], classes: tuple[Label, ...], chosen: tuple[Label, ...]
 ) -> Array:
+    if not isinstance(shares, Mapping):
+        raise InputError(
+            "shares must be a mapping from classes to numbers",
+            type(shares).__name__,
+            "Pass a dictionary",
+        )
     missing = [label for label in classes if label not in shares]
     if len(chosen) > 1 or missing:
         raise InputError(
@@ -317,6 +323,8 @@ def _given_shares(
             f"gaps of {len(chosen)} groups and no share for {missing[:5]!r}",
             "Pass positive= and a share of that group for every class",
         )
+    for label in classes:
+        check_number(shares[label], f"the share of {label!r}", most=1)
     return np.array([[float(shares[label])] for label in classes])
 
 

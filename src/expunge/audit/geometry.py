@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from expunge.audit.parity import class_columns, count_table
 from expunge.errors import InputError
-from expunge.inputs import check_concept, check_number, check_rng, check_rows
+from expunge.inputs import check_concept, check_list, check_number, check_rng, check_rows
 from expunge.linalg import Array, fix_signs
 from expunge.parallel import one_blas_thread
 
@@ -175,7 +175,9 @@ def v_measure(
     if rows.n_samples > max_rows:
         rows, index = rows.subset(max_rows, rng)
         concept = concept.take(index)
-    counts = (clusters,) if isinstance(clusters, int | np.integer) else tuple(clusters)
+    if isinstance(clusters, int | np.integer):
+        clusters = (int(clusters),)
+    counts = check_list(clusters, "clusters")
     for count in counts:
         check_number(count, "clusters", least=1, most=rows.n_samples, whole=True)
     work = np.asarray(rows.X, dtype=np.float32 if rows.X.dtype.itemsize <= 4 else np.float64)

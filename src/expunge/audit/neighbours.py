@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expunge.audit.similarity import places
 from expunge.errors import InputError
-from expunge.inputs import check_number, check_rng, check_rows
+from expunge.inputs import check_list, check_number, check_rng, check_rows
 from expunge.parallel import blocks
 
 __all__ = [
@@ -101,6 +101,7 @@ def nearest_neighbours(
     V = check_rows(vectors, name="vectors").X
     at = places(words, len(V))
     _check_k(k, len(V))
+    queries = [str(query) for query in check_list(queries, "queries")]
     if unknown := [query for query in queries if query not in at]:
         raise InputError(
             "There is no vector for some of the queries",

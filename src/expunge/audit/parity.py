@@ -167,7 +167,10 @@ def warn_undefined(undefined: tuple[tuple[Label, Label], ...]) -> None:
 
 
 def _length(values: Any) -> int:
-    shape = getattr(values, "shape", None)
-    if shape:
-        return int(shape[0])
-    return len(values) if shape is None and hasattr(values, "__len__") else 0
+    try:
+        shape = getattr(values, "shape", None)
+        if shape:
+            return int(shape[0])
+        return len(values) if shape is None and hasattr(values, "__len__") else 0
+    except Exception:  # of an object that has no length, whatever it raises
+        return 0

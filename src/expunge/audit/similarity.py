@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from expunge.errors import InputError
-from expunge.inputs import check_rows
+from expunge.inputs import check_list, check_rows
 from expunge.linalg import Array
 
 __all__ = [
@@ -138,13 +138,14 @@ def directions(vectors: Any, name: str = "vectors") -> Array:
 
 def places(words: Sequence[str], n: int) -> dict[str, int]:
     """Row of each word; of a word that comes twice, the first."""
-    if len(words) != n:
+    listed = check_list(words, "words")
+    if len(listed) != n:
         raise InputError(
             "There must be one word for each vector",
-            f"{len(words)} words and {n} vectors",
+            f"{len(listed)} words and {n} vectors",
             "Pass the words in the order of the vectors",
         )
-    return {str(words[row]): row for row in range(n - 1, -1, -1)}
+    return {str(listed[row]): row for row in range(n - 1, -1, -1)}
 
 
 def _ranks(values: Array) -> Array:
@@ -162,7 +163,7 @@ def _pairs(pairs: Any) -> list[Pair]:
     if isinstance(pairs, str | os.PathLike):
         return _read_pairs(Path(pairs))
     found = []
-    for number, pair in enumerate(pairs):
+    for number, pair in enumerate(check_list(pairs, "pairs")):
         try:
             first, second, score = pair
         except (TypeError, ValueError) as error:

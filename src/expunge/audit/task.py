@@ -12,7 +12,7 @@ from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem, fit_predictor
-from expunge.inputs import check_number, check_rng, check_rows
+from expunge.inputs import as_matrix, check_number, check_rng, check_rows
 from expunge.linalg import Array
 from expunge.parallel import blocks
 from expunge.rows.base import GlmPass
@@ -208,7 +208,7 @@ def bits_left(
     1.0
     """
     (labels,) = class_columns(y=y)
-    loss = np.asarray(losses, dtype=np.float64)
+    loss = np.asarray(as_matrix(losses, name="losses"), dtype=np.float64)
     if loss.shape not in ((), (labels.n_samples,)) or not np.isfinite(loss).all():
         raise InputError(
             "losses must be one finite number, or one for each entry of y",

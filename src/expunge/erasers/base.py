@@ -176,8 +176,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             Floating types are kept; integers and booleans give float64.
         """
         check_is_fitted(self)
-        _check_feature_names(self, X, reset=False)
         rows = check_rows(X, least=1)
+        _check_feature_names(self, X, reset=False)
         self._check_width(rows.n_features)
         return rows.transform(self.erasure_)
 

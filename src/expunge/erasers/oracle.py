@@ -22,6 +22,7 @@ from expunge.game.closed_form import Rank
 from expunge.game.least_squares import regression, spreads
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
+from expunge.inputs.matrices import frame_or_series
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.shrinkage import check_shrinkage
@@ -57,6 +58,7 @@ class _Conditional(BaseEraser):
         found = self._settled()[0]
         if not isinstance(found, ConditionalErasure):
             return super().transform(X)
+        frame_or_series(X, "X")  # before names are compared, which have to be different
         _check_feature_names(self, X, reset=False)
         if concept is None:
             raise InputError(

@@ -5,7 +5,13 @@ Every message has three parts: what is wrong, what was received, what to do.
 
 from expunge.inputs.concepts import ConceptType, check_concept, check_known
 from expunge.inputs.matrices import as_matrix, check_rows, check_weights
-from expunge.inputs.parameters import check_choice, check_number, check_rank, check_rng
+from expunge.inputs.parameters import (
+    check_choice,
+    check_list,
+    check_number,
+    check_rank,
+    check_rng,
+)
 from expunge.inputs.several import join_concepts
 
 __all__ = [
@@ -14,6 +20,7 @@ __all__ = [
     "check_choice",
     "check_concept",
     "check_known",
+    "check_list",
     "check_number",
     "check_rank",
     "check_rng",

@@ -10,13 +10,14 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from expunge.concept import Concept, Kind, Label
+from expunge.concept import Concept, Kind, Label, column_label, concept_of
 from expunge.errors import InputError, NumbersAsClasses
 from expunge.inputs.matrices import (
     as_numpy_if_tensor,
+    as_plain_array,
     check_finite,
-    refuse_lazy,
-    without_mask,
+    frame_or_series,
+    read_array,
 )
 from expunge.inputs.parameters import check_choice
 from expunge.inputs.several import join_concepts, match_labels, split_concepts
@@ -135,10 +136,10 @@ def check_known(y: Any, n_samples: int, *, kind: Kind, labels: tuple[Label, ...]
     Concept
     """
     parts = split_concepts(y, n_samples) or {"": y}
-    columns = {str(label).partition(":")[0] for label in labels}
+    columns = {concept_of(label) for label in labels if not _is_class(label)}
 
     def own_kind(part: str) -> ConceptType:
-        return kind if len(parts) == 1 or part in columns else "classes"
+        return kind if len(parts) == 1 or column_label(part) in columns else "classes"
 
     concept = join_concepts(
         {
@@ -156,6 +157,11 @@ def check_known(y: Any, n_samples: int, *, kind: Kind, labels: tuple[Label, ...]
     return match_labels(concept, kind, labels)
 
 
+def _is_class(label: Label) -> bool:
+    """Whether a joined name is that of a class, not of a column."""
+    return str(label).startswith(f"{concept_of(label)}=")
+
+
 def _as_labels(y: Any, name: str) -> NDArray[Any]:
     if scipy.sparse.issparse(y):
         raise InputError(
@@ -164,7 +170,7 @@ def _as_labels(y: Any, name: str) -> NDArray[Any]:
             f"Pass {name}.toarray()",
         )
     y = as_numpy_if_tensor(y, name=name)
-    values = without_mask(y, name) if isinstance(y, np.ndarray) else _labels_from_frame(y, name)
+    values = as_plain_array(y, name) if isinstance(y, np.ndarray) else _labels_from_frame(y, name)
     if values.dtype.kind not in "biufUO":
         what = "Complex data" if values.dtype.kind == "c" else "Labels of this type are"
         raise InputError(
@@ -184,22 +190,13 @@ def _as_labels(y: Any, name: str) -> NDArray[Any]:
 
 
 def _labels_from_frame(y: Any, name: str) -> NDArray[Any]:
-    import narwhals as nw
-
-    native = nw.from_native(y, pass_through=True, allow_series=True)
-    refuse_lazy(native, name)
-    if isinstance(native, nw.Series | nw.DataFrame):
+    native = frame_or_series(y, name)
+    if native is not None:
         return np.asarray(native.to_numpy())
-    try:
-        values = np.asarray(y)
-        # NumPy turns ["a", nan] and ["a", 1] into text; as objects they can still be refused
-        return np.asarray(y, dtype=object) if values.dtype.kind == "U" else values
-    except ValueError as error:
-        raise InputError(
-            f"{name} cannot be read as labels",
-            f"{type(y).__name__} ({error})",
-            "Pass one label per row",
-        ) from error
+    remedy = "Pass one label per row"
+    values = read_array(y, name, "labels", remedy)
+    # NumPy turns ["a", nan] and ["a", 1] into text; as objects they can still be refused
+    return read_array(y, name, "labels", remedy, object) if values.dtype.kind == "U" else values
 
 
 def _column_names(y: Any) -> list[str] | None:

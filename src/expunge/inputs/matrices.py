@@ -17,14 +17,17 @@ from expunge.rows.dense import DenseRows
 __all__ = [
     "as_matrix",
     "as_numpy_if_tensor",
+    "as_plain_array",
     "check_finite",
     "check_rows",
     "check_tensor",
     "check_weights",
+    "frame_or_series",
     "is_tensor",
-    "refuse_lazy",
-    "without_mask",
+    "read_array",
 ]
+
+LARGEST_WEIGHT = 1e50
 
 
 def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
@@ -60,7 +63,7 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
     if is_tensor(X):
         from expunge.rows.tensor import TensorRows
 
-        check_tensor(X, name=name)
+        _refuse_meta(check_tensor(X, name=name), name)
         _check_shape(tuple(X.shape), name, least)
         rows = TensorRows(X)
         if rows.shares_memory or not rows.is_finite:
@@ -138,6 +141,15 @@ def check_tensor(X: Any, *, name: str = "X") -> Any:
     return X
 
 
+def _refuse_meta(X: Any, name: str) -> None:
+    if X.is_meta:
+        raise InputError(
+            f"{name} is a tensor without numbers",
+            f"a tensor of shape {tuple(X.shape)} on the device 'meta'",
+            "Pass a tensor that has been filled",
+        )
+
+
 def as_numpy_if_tensor(X: Any, *, name: str = "X") -> Any:
     """A torch tensor as a NumPy array, without its gradient; anything else as it is.
 
@@ -162,7 +174,8 @@ def as_numpy_if_tensor(X: Any, *, name: str = "X") -> Any:
     """
     if not is_tensor(X):
         return X
-    values = check_tensor(X, name=name).detach().cpu().resolve_neg()
+    _refuse_meta(check_tensor(X, name=name), name)
+    values = X.detach().cpu().resolve_neg()
     return (values.float() if values.dtype == sys.modules["torch"].bfloat16 else values).numpy()
 
 
@@ -175,7 +188,7 @@ def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
             f"Pass {name}.toarray(), or reduce it first with TruncatedSVD",
         )
     X = as_numpy_if_tensor(X, name=name)
-    A = without_mask(X, name) if isinstance(X, np.ndarray) else _from_frame(X, name)
+    A = as_plain_array(X, name) if isinstance(X, np.ndarray) else _from_frame(X, name)
     if A.dtype.kind == "c":
         raise InputError(
             f"Complex data not supported in {name}",
@@ -187,10 +200,23 @@ def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
     return A
 
 
-def without_mask(A: NDArray[Any], name: str) -> NDArray[Any]:
-    """A masked array as a plain one, if nothing in it is masked; other arrays as they are."""
+def as_plain_array(A: NDArray[Any], name: str) -> NDArray[Any]:
+    """An array without a mask and without operators of its own, as numpy.matrix has them.
+
+    Parameters
+    ----------
+    A : array
+        Masked arrays are taken if nothing in them is masked.
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    array or memory map
+        Without a copy.
+    """
     if not isinstance(A, np.ma.MaskedArray):
-        return A
+        return A if isinstance(A, np.memmap) else np.asarray(A)
     if hidden := int(np.ma.count_masked(A)):  # type: ignore[no-untyped-call]
         raise InputError(
             f"{name} is a masked array with masked entries",
@@ -200,24 +226,77 @@ def without_mask(A: NDArray[Any], name: str) -> NDArray[Any]:
     return np.asarray(A.data)
 
 
-def refuse_lazy(frame: Any, name: str) -> None:
-    """Refuse a narwhals frame that has not been computed."""
+def frame_or_series(X: Any, name: str) -> Any:
+    """`X` as a narwhals frame or series, or None if it is neither.
+
+    Parameters
+    ----------
+    X : anything
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    narwhals.DataFrame, narwhals.Series or None
+
+    Raises
+    ------
+    InputError
+        For a frame that has not been computed, or with two columns of one name.
+    """
     import narwhals as nw
 
-    if isinstance(frame, nw.LazyFrame):
+    try:
+        native = nw.from_native(X, pass_through=True, allow_series=True)
+    except (nw.exceptions.NarwhalsError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{name} cannot be read as a frame", f"{type(X).__name__} ({error})", "Pass an array"
+        ) from error
+    if isinstance(native, nw.LazyFrame):
         raise InputError(
             f"{name} is a lazy frame, which has no rows yet",
-            type(frame.to_native()).__name__,
+            type(native.to_native()).__name__,
             f"Collect it first, e.g. {name}.collect()",
         )
+    if isinstance(native, nw.DataFrame):
+        names = [str(column) for column in native.columns]
+        if twice := sorted({column for column in names if names.count(column) > 1}):
+            raise InputError(
+                f"{name} has several columns of the same name",
+                ", ".join(map(repr, twice[:5])),
+                "Give every column a name of its own, as text too",
+            )
+        return native
+    return native if isinstance(native, nw.Series) else None
+
+
+def read_array(X: Any, name: str, kind: str, remedy: str, dtype: Any = None) -> NDArray[Any]:
+    """What NumPy makes of `X`; refuse what it makes nothing of.
+
+    Parameters
+    ----------
+    X : anything
+    name, kind, remedy : str
+        For messages: what to call it, what it is to be, what to do.
+    dtype : dtype, optional
+
+    Returns
+    -------
+    array
+    """
+    try:
+        return np.asarray(X, dtype=dtype)
+    except Exception as error:  # whatever the object's own methods raise
+        raise InputError(
+            f"{name} cannot be read as {kind}", f"{type(X).__name__} ({error})", remedy
+        ) from error
 
 
 def _from_frame(X: Any, name: str) -> NDArray[Any]:
     """Frames through narwhals, anything else through NumPy."""
     import narwhals as nw
 
-    native = nw.from_native(X, pass_through=True, allow_series=True)
-    refuse_lazy(native, name)
+    native = frame_or_series(X, name)
     if isinstance(native, nw.DataFrame):
         odd = [c for c, t in native.schema.items() if not (t.is_numeric() or t == nw.Boolean)]
         odd = [c for c in odd if native.schema[c] != nw.Object]
@@ -228,14 +307,7 @@ def _from_frame(X: Any, name: str) -> NDArray[Any]:
                 "Drop these columns or encode them as numbers",
             )
         return np.asarray(native.to_numpy())
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise InputError(
-            f"{name} cannot be read as a matrix",
-            f"{type(X).__name__} ({error})",
-            "Pass rows of equal length",
-        ) from error
+    return read_array(X, name, "a matrix", "Pass rows of equal length")
 
 
 def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
@@ -244,7 +316,7 @@ def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
         if A.dtype.kind != "O":
             raise ValueError("its entries are text")
         return A.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # objects may raise what they like
         first = A.ravel()[0] if A.size else None
         raise NotNumeric(
             f"could not convert string to float: {name} is not numeric; every argument must be a "
@@ -318,10 +390,17 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
             "Pass one weight per row",
         )
     check_finite(w, "sample_weight")
-    if (w < 0).any() or not w.sum() > 0:
+    if (w < 0).any() or not w.max(initial=0.0) > 0:
         raise InputError(
             "Sample weights must be non-negative and not all zero",
-            f"a least weight of {w.min():g} and a sum of {w.sum():g}",
+            f"weights from {w.min():g} to {w.max():g}",
             "Give every row to be used a positive weight",
+        )
+    if not 1 / LARGEST_WEIGHT <= w.max() <= LARGEST_WEIGHT:  # of products with squares of X
+        raise InputError(
+            f"Sample weights are out of range: the largest must lie between {1 / LARGEST_WEIGHT:g} "
+            f"and {LARGEST_WEIGHT:g}, or sums would overflow or vanish",
+            f"a largest weight of {w.max():g}",
+            "Multiply all weights by a constant; only their ratios matter",
         )
     return w

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from expunge.errors import InputError
 
-__all__ = ["check_choice", "check_number", "check_rank", "check_rng"]
+__all__ = ["check_choice", "check_list", "check_number", "check_rank", "check_rng"]
 
 
 def check_rank(rank: Any, n_features: int) -> int | Literal["auto"]:
@@ -87,22 +88,54 @@ def check_number(
     raise InputError(f"{name} must be a {kind} {limits}", f"{name}={value!r}", "Pass such a number")
 
 
+def check_list(values: Any, name: str) -> list[Any]:
+    """Several things as a list.
+
+    Parameters
+    ----------
+    values : list, tuple, range, array, series or another iterable
+        Not text, bytes or a mapping, which hold something else than their entries.
+    name : str
+
+    Returns
+    -------
+    list
+
+    Examples
+    --------
+    >>> from expunge.inputs import check_list
+    >>> check_list(range(2), "ranks")
+    [0, 1]
+    """
+    try:
+        if isinstance(values, str | bytes | Mapping | type) or hasattr(values, "columns"):
+            raise TypeError("its entries are not meant")
+        return list(values)
+    except Exception as error:  # whatever the object's own methods raise
+        raise InputError(
+            f"{name} must be a list", f"{type(values).__name__} ({error})", "Pass a list"
+        ) from error
+
+
 def check_rng(random_state: Any) -> np.random.Generator:
     """The generator of a seed; None is the seed 0, so that equal fits are equal.
 
     Parameters
     ----------
-    random_state : int, Generator or None
+    random_state : int, Generator, RandomState or None
 
     Returns
     -------
     numpy.random.Generator
     """
-    try:
-        return np.random.default_rng(0 if random_state is None else random_state)
-    except (TypeError, ValueError) as error:
+    seed = 0 if random_state is None else random_state
+    made = isinstance(seed, np.random.Generator | np.random.RandomState)
+    if not made and (not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0):
         raise InputError(
             "random_state does not fix a random generator",
-            f"random_state={random_state!r} ({error})",
+            f"random_state={random_state!r}",
             "Pass a whole number that is not negative, a numpy.random.Generator or None",
-        ) from error
+        )
+    if isinstance(seed, np.random.RandomState):
+        return np.random.Generator(seed._bit_generator)
+    return np.random.default_rng(seed)

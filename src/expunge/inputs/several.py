@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from expunge.concept import Concept, Indicator, Kind, Label
+from expunge.concept import Concept, Indicator, Kind, Label, column_label
 from expunge.errors import InputError
 
 __all__ = ["join_concepts", "match_labels", "split_concepts"]
@@ -23,7 +23,14 @@ def split_concepts(y: Any, n_samples: int) -> dict[str, Any] | None:
             raise InputError(
                 "There is no concept to erase", "an empty mapping", "Name at least one"
             )
-        return {str(name): column for name, column in y.items()}
+        named = {str(name): column for name, column in y.items()}
+        if len(named) < len(y):
+            raise InputError(
+                "Several concepts have the same name as text",
+                ", ".join(map(repr, y))[:200],
+                "Give every concept a name of its own",
+            )
+        return named
     if not isinstance(y, list | tuple) or not y or len(y) == n_samples:
         return None
     columns = all(
@@ -61,9 +68,10 @@ def join_concepts(concepts: Mapping[str, Concept]) -> Concept:
     labels: list[Label] = []
     for name, concept in concepts.items():
         if concept.kind == "classes":
-            labels += [Indicator(f"{name}={label}") for label in concept.labels]
+            labels += [Indicator.of(name, label) for label in concept.labels]
         else:
-            labels += [name if concept.width == 1 else f"{name}:{c}" for c in concept.labels]
+            own = concept.labels if concept.width > 1 else [None]
+            labels += [column_label(name, column) for column in own]
     numbers = any(concept.kind == "continuous" for concept in concepts.values())
     Z = np.hstack([concept.columns() for concept in concepts.values()])
     return Concept("continuous" if numbers else "labels", Z, tuple(labels))
@@ -94,7 +102,7 @@ def match_labels(concept: Concept, kind: Kind, labels: Sequence[Label]) -> Conce
         missing = set()
     for label in concept.labels:
         if isinstance(label, Indicator):  # other classes of the same concept may be absent
-            own = label.partition("=")[0] + "="
+            own = f"{label.concept}="
             missing = {other for other in missing if not str(other).startswith(own)}
     if concept.kind != kind or missing or not place.keys() >= set(concept.labels):
         raise InputError(

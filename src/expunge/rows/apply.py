@@ -125,10 +125,10 @@ def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], Non
 def _check_out(out: Any, X: NDArray[Any], dtype: np.dtype[Any]) -> None:
     plain = type(out) in (np.ndarray, np.memmap)
     if not plain or out.shape != X.shape or out.dtype != dtype:
+        found = f" of shape {out.shape} and type {out.dtype}" if plain else ""
         raise InputError(
             f"out must be an array of shape {X.shape} and type {dtype}",
-            f"{type(out).__name__} of shape {getattr(out, 'shape', None)} "
-            f"and type {getattr(out, 'dtype', None)}",
+            f"{type(out).__name__}{found}",
             "Allocate it with numpy.empty(X.shape, dtype)",
         )
     if X.ndim != 2 and not out.flags.c_contiguous:

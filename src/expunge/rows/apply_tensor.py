@@ -276,13 +276,12 @@ def _extent(t: torch.Tensor) -> tuple[int, int]:
 
 
 def _check_out(out: Any, X: torch.Tensor, plain: bool) -> None:
-    def kind(t: Any) -> tuple[Any, ...]:
-        return tuple(getattr(t, name, None) for name in ("shape", "dtype", "device"))
-
-    if not isinstance(out, torch.Tensor) or kind(out) != kind(X):
+    strided = isinstance(out, torch.Tensor) and out.layout == torch.strided and not out.is_nested
+    if not strided or (out.shape, out.dtype, out.device) != (X.shape, X.dtype, X.device):
+        found = f" of shape {tuple(out.shape)} and type {out.dtype}" if strided else ""
         raise InputError(
             f"out must be a tensor of shape {tuple(X.shape)} and type {X.dtype} on {X.device}",
-            f"{type(out).__name__} of shape {kind(out)[0]} and type {kind(out)[1]}",
+            f"{type(out).__name__}{found}",
             "Allocate it with torch.empty_like(X)",
         )
     if not plain or (torch.is_grad_enabled() and out.requires_grad):
