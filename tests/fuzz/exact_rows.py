@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 from building import Case
+from findings import Finding
 
-__all__ = ["center_of", "erased_rows", "features", "spreads", "units"]
+__all__ = ["center_of", "erased_rows", "features", "rounding_of", "spreads", "units"]
 
 Array = np.ndarray
 Wide = np.longdouble
@@ -21,7 +22,7 @@ Wide = np.longdouble
 def erased_rows(eraser: Any, case: Case) -> Array:
     """Rows of the case after a fitted eraser or an erasure; extended precision."""
     X = case.values.astype(Wide)
-    found = eraser if not hasattr(eraser, "_settled") else _map_of(eraser)
+    found = _map_of(eraser)
     if not getattr(found, "needs_concept", False):
         left, right = found.left.astype(Wide), found.right.astype(Wide)
         centre = 0 if found.center is None else found.center.astype(Wide)
@@ -38,10 +39,11 @@ def erased_rows(eraser: Any, case: Case) -> Array:
 
 
 def _map_of(eraser: Any) -> Any:
-    try:
-        return eraser.erasure_
-    except AttributeError:
-        return eraser.conditional_erasure_
+    """The map of a fitted eraser; a map itself as it is."""
+    if not hasattr(eraser, "get_params"):
+        return eraser
+    told = hasattr(eraser, "conditional_erasure_")
+    return eraser.conditional_erasure_ if told else eraser.erasure_
 
 
 def center_of(X: Array, w: Array) -> Array:
@@ -57,27 +59,52 @@ def spreads(X: Array, w: Array) -> Array:
     return np.where(used.max(axis=0) == used.min(axis=0), 0, found)
 
 
-def units(case: Case, ridge: str) -> Array:
-    """Unit of each column in the ridge: its spread before erasure (1 if constant), or one for all.
+def units(certificate: Any, erased: Array, case: Case, rounding: Array) -> Array:
+    """Unit of each column in the certificate's ridge; `Finding` if one is too large.
 
-    "mean" is the square root of the mean variance of a column, the same for every column.
+    A ridge that is too large would hide what is left. It may be that of the spread of the column
+    after erasure, or where next to nothing is left a billionth of the spread before; a stream,
+    which does not know the rows after erasure, may take the spread before. A column that does not
+    vary after erasure, but for rounding, may have 1.
     """
-    spread = spreads(case.values, case.w)
-    if ridge == "mean":
-        return np.full(len(spread), np.sqrt((spread**2).mean()) or 1)
-    return np.where(spread > 0, spread, 1)
+    stated = np.sqrt(certificate.ridges.astype(Wide) / certificate.alpha)
+    before, after = spreads(case.values, case.w), spreads(erased, case.w)
+    due = np.maximum(after + 10 * rounding, 1e-9 * before)
+    allowed = np.where(after <= 10 * rounding, np.maximum(due, 1), due)
+    doubtful = _doubtful(case)
+    if (stated > 1.001 * allowed)[~doubtful].any():
+        worst = int(np.argmax(np.where(doubtful, 0, stated / allowed)))
+        details = f"column {worst}: unit {stated[worst]:.6g}, should be {allowed[worst]:.6g}"
+        raise Finding("unsound", "a ridge that is too large", details)
+    return stated
 
 
-def features(erased: Array, case: Case, ridge: str, *, intercept: bool) -> Array:
-    """Erased rows in units of their columns, centred if there is an intercept, as float64.
+def rounding_of(eraser: Any, case: Case) -> Array:
+    """What float64 may add to the spread of each column on the way through the map."""
+    size = np.abs(case.values[case.w > 0]).max(axis=0).astype(Wide)
+    found = _map_of(eraser)
+    if hasattr(found, "left"):
+        centre = 0 if found.center is None else np.abs(found.center).astype(Wide)
+        passed = np.abs(found.left).astype(Wide) @ (
+            np.abs(found.right).astype(Wide) @ (size + centre)
+        )
+        return 1e-14 * (size + passed)
+    return 1e-14 * np.full(len(size), size.max())
 
-    A column whose spread is within rounding of its mean is left out: whether it counts as constant
-    is a matter of taste, and without it the predictor can only be worse.
-    """
+
+def _doubtful(case: Case) -> Array:
+    """Columns whose spread is within rounding of their size: whether constant is open."""
     spread = spreads(case.values, case.w)
     size = np.abs(case.values[case.w > 0]).max(axis=0)
-    doubtful = (spread > 0) & (spread <= 1e-9 * size)
+    return (spread > 0) & (spread <= 1e-9 * size)
+
+
+def features(erased: Array, case: Case, units: Array, *, intercept: bool) -> Array:
+    """Erased rows in units of their columns, centred if there is an intercept, as float64.
+
+    Doubtful columns are left out: without them the predictor can only be worse.
+    """
     shift = center_of(erased, case.w) if intercept else 0
-    F = (erased - shift) / units(case, ridge)
-    F[:, doubtful] = 0
+    F = (erased - shift) / units
+    F[:, _doubtful(case)] = 0
     return F.astype(np.float64)

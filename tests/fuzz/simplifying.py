@@ -14,10 +14,10 @@ __all__ = ["guarded", "simplest"]
 MINIMISING = 20.0  # seconds that are spent on making one fault simpler
 
 
-def guarded(plan: Plan, ridge: str) -> Report:
+def guarded(plan: Plan) -> Report:
     """Run a plan; an error in the fuzzer itself is a fault too, and must not end the process."""
     try:
-        return run(plan, ridge=ridge)
+        return run(plan)
     except Finding:
         raise
     except Exception as error:
@@ -26,7 +26,7 @@ def guarded(plan: Plan, ridge: str) -> Report:
         raise Finding("raw", name, str(error)) from error
 
 
-def simplest(plan: Plan, finding: Finding, ridge: str) -> tuple[Plan, Finding]:
+def simplest(plan: Plan, finding: Finding) -> tuple[Plan, Finding]:
     """The simplest plan found in some seconds that shows the same kind of fault."""
     until, going = time.monotonic() + MINIMISING, True
     while going:
@@ -35,7 +35,7 @@ def simplest(plan: Plan, finding: Finding, ridge: str) -> tuple[Plan, Finding]:
             if time.monotonic() > until:
                 return plan, finding
             try:
-                guarded(other, ridge)
+                guarded(other)
             except Finding as found:
                 if (found.outcome, found.name) == (finding.outcome, finding.name):
                     plan, finding, going = other, found, True
