@@ -62,20 +62,22 @@ def spreads(X: Array, w: Array) -> Array:
 def units(certificate: Any, erased: Array, case: Case, rounding: Array) -> Array:
     """Unit of each column in the certificate's ridge; `Finding` if one is too large.
 
-    A ridge that is too large would hide what is left. It may be that of the spread of the column
-    after erasure, or where next to nothing is left a billionth of the spread before; a stream,
+    A unit that is too large would hide what is left; a smaller one is only a harder test. It may be
+    the spread of the column after erasure, or where next to nothing is left a millionth of the
+    spread before (and a billionth of the mean, of which every row carries rounding); a stream,
     which does not know the rows after erasure, may take the spread before. A column that does not
     vary after erasure, but for rounding, may have 1.
     """
     stated = np.sqrt(certificate.ridges.astype(Wide) / certificate.alpha)
     before, after = spreads(case.values, case.w), spreads(erased, case.w)
-    due = np.maximum(after + 10 * rounding, 1e-9 * before)
+    least = np.minimum(1e-6 * before + 1e-9 * np.abs(center_of(case.values, case.w)), before)
+    due = np.maximum(after + 10 * rounding, least)
     allowed = np.where(after <= 10 * rounding, np.maximum(due, 1), due)
     doubtful = _doubtful(case)
     if (stated > 1.001 * allowed)[~doubtful].any():
         worst = int(np.argmax(np.where(doubtful, 0, stated / allowed)))
         details = f"column {worst}: unit {stated[worst]:.6g}, should be {allowed[worst]:.6g}"
-        raise Finding("unsound", "a ridge that is too large", details)
+        raise Finding("unsound", "a column in too large a unit", details)
     return stated
 
 

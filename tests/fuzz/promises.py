@@ -67,8 +67,10 @@ def _correlation(clean: Array, Z: Array, case: Case, spread: Array) -> float:
 
 
 def _allowed(case: Case) -> float:
-    tight = case.plan.is_tame and case.plan.parameters.get("solver") != "descent_ascent"
-    return TAME if tight else CORRELATION
+    given = case.plan.parameters
+    if given.get("solver") == "descent_ascent":  # it stops at a gain of the tolerance asked for
+        return max(CORRELATION, 2 * float(given.get("tol", 1e-6)) ** 0.5)
+    return TAME if case.plan.is_tame else CORRELATION
 
 
 def _zero_cross_covariance(

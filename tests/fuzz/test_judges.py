@@ -151,7 +151,7 @@ def test_a_ridge_that_hides_a_column_is_found():
     check_certificate(certificate, first, case)
     c = certificate
     blind = replace(c, ridges=c.ridges * 0 + 1e8, value=c.bound, primal=c.bound, erased=True)
-    with pytest.raises(Finding, match="ridge that is too large"):
+    with pytest.raises(Finding, match="too large a unit"):
         check_certificate(blind, first, case)
 
 

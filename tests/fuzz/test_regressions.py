@@ -48,7 +48,8 @@ def test_a_column_in_large_units_does_not_hide_the_others(seed):
     y = r.integers(0, 3, 600)
     X = r.normal(size=(600, 4)) + 1.5 * r.normal(size=(3, 4))[y]
     X[:, 0] *= 1e5
-    eraser = ex.RLACE(1).fit(X, y)
+    with pytest.warns(ex.errors.UnitsMatter):
+        eraser = ex.RLACE(1).fit(X, y)
     assert accuracy(eraser.transform(X)[:, 1:], y) > np.bincount(y).max() / 600 + 0.1
     assert not eraser.certificate_.erased
     assert not eraser.certificate_.optimal
