@@ -72,6 +72,9 @@ def check_certificate(
         return
     # "erased" is said of every label and every component, each by its own bound
     left = bounds - best.values
+    used = Y[case.w > 0]
+    if intercept and len(left) == used.shape[1]:
+        left[used.max(axis=0) == used.min(axis=0)] = 0  # what never varies, but for rounding
     worst = int(np.argmax(left - c.tol * bounds))
     if left[worst] > (c.tol + ROUNDING) * bounds[worst] + tiny * bounds[worst] / (bound or 1.0):
         raise Finding(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from building import Case
+from building import Case, columns_of
 from findings import Finding
 
 __all__ = ["center_of", "erased_rows", "features", "rounding_of", "spreads", "units"]
@@ -29,9 +29,12 @@ def erased_rows(eraser: Any, case: Case) -> Array:
         offset = 0 if found.offset is None else found.offset.astype(Wide)
         return X - ((X - centre) @ right.T) @ left.T + offset
     centre = found.center.astype(Wide)
-    moved = X - (case.Z - found.mean_z.astype(Wide)) @ found.shift.astype(Wide).T
+    Z = case.Z
+    if Z.shape[1] != len(found.mean_z):  # fitted without weights, so on all classes
+        Z = columns_of(case.y, None)[1]
+    moved = X - (Z - found.mean_z.astype(Wide)) @ found.shift.astype(Wide).T
     if found.maps is not None:
-        own = case.Z.argmax(axis=1)
+        own = Z.argmax(axis=1)
         moved = centre + np.stack(
             [found.maps[k].astype(Wide) @ row for k, row in zip(own, moved - centre, strict=True)]
         )
@@ -72,7 +75,9 @@ def units(certificate: Any, erased: Array, case: Case, rounding: Array) -> Array
     before, after = spreads(case.values, case.w), spreads(erased, case.w)
     least = np.minimum(1e-6 * before + 1e-9 * np.abs(center_of(case.values, case.w)), before)
     due = np.maximum(after + 10 * rounding, least)
-    allowed = np.where(after <= 10 * rounding, np.maximum(due, 1), due)
+    written = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
+    nothing = after <= np.where(before > 0, 10 * rounding, written)
+    allowed = np.where(nothing, np.maximum(due, 1), due)
     doubtful = _doubtful(case)
     if (stated > 1.001 * allowed)[~doubtful].any():
         worst = int(np.argmax(np.where(doubtful, 0, stated / allowed)))
