@@ -27,7 +27,7 @@ class Best:
 
     values: Array
     least: Array
-    loss: Array  # without the ridge term, at the same point
+    coef: Array  # (d, m), in units of the columns
 
     @property
     def value(self) -> float:
@@ -51,8 +51,9 @@ def best_predictor(
         found = [_solve(_Joint(A, Y, w, ridge), alpha)]
     else:
         found = [_solve(_Column(A, y, w, ridge, loss), alpha) for y in Y.T]
-    values, least, plain = (np.array(part) for part in zip(*found, strict=True))
-    return Best(values, least, plain)
+    values, least, points = zip(*found, strict=True)
+    coef = np.hstack([z.reshape(-1, A.shape[1]).T[:-1] for z in points])
+    return Best(np.array(values), np.array(least), coef)
 
 
 def null_values(Y: Array, w: Array, loss: str, intercept: bool) -> Array:
@@ -156,8 +157,8 @@ class _Joint:
 # -- Newton's method -------------------------------------------------------------------------------
 
 
-def _solve(problem: _Column | _Joint, alpha: float) -> tuple[float, float, float]:
-    """Value reached, a bound below it, and the loss alone; a second start if the first was poor."""
+def _solve(problem: _Column | _Joint, alpha: float) -> tuple[float, float, Array]:
+    """Value reached, a bound below it, and where; from a second start too if the first was poor."""
     found = _descend(problem, np.zeros(problem.size))
     if problem.value(found) - _least(problem, found, alpha) > 1e-7 * abs(problem.value(found)):
         far = _descend(problem, np.random.default_rng(0).normal(size=problem.size))
@@ -166,15 +167,23 @@ def _solve(problem: _Column | _Joint, alpha: float) -> tuple[float, float, float
         assert isinstance(problem, _Column)
         for problem.width in WIDTHS[1:]:
             found = _descend(problem, found)
-    plain = problem.plain(found)
-    value = plain + float(problem.ridge @ found**2) / 2
-    return value, min(_least(problem, found, alpha), value), plain
+    value = problem.plain(found) + float(problem.ridge @ found**2) / 2
+    return value, min(_least(problem, found, alpha), value), found
 
 
 def _least(problem: _Column | _Joint, z: Array, alpha: float) -> float:
-    """f(z) - ‖∇f(z)‖²/(2α): below V where the intercept is optimal, as it is after Newton."""
+    """A number below V: strong convexity in Θ, and plain convexity in the intercept.
+
+    f(z') >= f(z) + ∇b (b' - b) - ‖∇Θ‖²/(2α), and at the optimum α/2 ‖Θ'‖² <= f(0), so that b' is
+    no further than the scores Θ' can reach, plus what a constant alone would be.
+    """
     gradient, _ = problem.slopes(z)
-    return problem.value(z) - float(gradient @ gradient) / (2 * alpha)
+    start = problem.value(np.zeros(problem.size))
+    furthest = np.sqrt(2 * start / alpha) * np.abs(problem.A).sum(axis=1).max() + 50
+    on_theta = problem.ridge > 0
+    slack = np.abs(gradient[~on_theta]) @ (furthest + np.abs(z[~on_theta]))
+    bend = float(gradient[on_theta] @ gradient[on_theta]) / (2 * alpha)
+    return problem.value(z) - bend - float(slack)
 
 
 def _descend(problem: _Column | _Joint, z: Array, steps: int = 60) -> Array:

@@ -117,8 +117,8 @@ def columns_of(y: Any, weights: Array | None) -> tuple[str, Array]:
     y = np.asarray(y)
     if y.ndim == 2:
         return ("labels" if y.dtype.kind == "i" else "continuous"), y.astype(np.float64)
-    whole = np.all(y == np.round(y)) and np.abs(y).max() <= 2**53 if y.dtype.kind == "f" else True
-    if not whole:  # whole numbers are classes
+    # whole numbers are classes, but beyond 2**53 every float is whole
+    if y.dtype.kind == "f" and not (np.all(y == np.round(y)) and np.abs(y).max() <= 2**53):
         return "continuous", y[:, None].astype(np.float64)
     seen = y if weights is None or not (weights > 0).any() else y[weights > 0]
     return "classes", (y[:, None] == np.unique(seen)).astype(np.float64)

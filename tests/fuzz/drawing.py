@@ -28,6 +28,7 @@ BAD: dict[str, tuple[Any, ...]] = {
     "solver": ("nonsense", None),
     "shrinkage": (-0.5, 2.0, "nonsense", None, float("nan")),
     "objective": ("nonsense", None),
+    "scale": ("nonsense", None, 2.0),
     "max_iter": (0, -3, 2.5),
     "step_size": (0.0, -1.0, float("nan")),
     "batch_size": (0, 1.5),
@@ -50,7 +51,8 @@ def draw_plan(source: Any, entry: str | None = None) -> Plan:
     weights = _weights(source) if entry not in ("compare", "audit") else Weights()
     erasure = ""
     if entry in ("certify", "audit"):
-        erasure = source.choice(("nothing", "random", "turned", "SAL", "LEACE", "MeanProjection"))
+        some = ("nothing", "random", "turned", "SAL", "LEACE", "MeanProjection", "OracleLEACE")
+        erasure = source.choice(some)
     parameters = _parameters(source, entry, rows, target)
     plan = Plan(
         entry,
@@ -70,7 +72,7 @@ def parameter_names(entry: str) -> set[str]:
     if entry in ex.ERASERS:
         return set(ex.ERASERS[entry]().get_params(deep=False))
     if entry == "certify":
-        return {"loss", "fit_intercept", "alpha", "tol", "concept_type"}
+        return {"loss", "fit_intercept", "alpha", "tol", "concept_type", "as_transformed"}
     return set()
 
 
@@ -187,10 +189,12 @@ def _parameters(source: Any, entry: str, rows: Rows, target: Target) -> dict[str
         found["tol"] = 0.0 if source.chance(0.2) else _power(source, -12, -1)
     if "fit_intercept" in names and source.chance(0.2):
         found["fit_intercept"] = False
+    if "scale" in names and source.chance(0.25):
+        found["scale"] = "std"
+    if "as_transformed" in names and source.chance(0.2):
+        found["as_transformed"] = True
     if "center" in names and source.chance(0.2):
         found["center"] = False
-    if "scale" in names and source.chance(0.2):
-        found["scale"] = "std"
     if "objective" in names and source.chance(0.6):
         found["objective"] = source.choice(("cca", "cca", "pca"))
     if "label_free" in names and source.chance(0.3):
@@ -213,6 +217,8 @@ def _spoilt(source: Any, plan: Plan) -> Plan:
         bad = source.choice(BAD[name])
         if name == "loss" and plan.entry == "certify" and bad is None:
             bad = "nonsense"  # None is the default there
+        if name == "concept_type" and plan.parameters.get("objective") == "pca":
+            name, bad = "rank", 0  # it has no concept
         return replace(plan, parameters={**plan.parameters, name: bad}, bad=name)
     if what == "target" and plan.entry != "PairPCA":
         defect = source.choice(("none", "short", "nan", "single"))

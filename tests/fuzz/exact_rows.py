@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from building import Case
+from building import Case, columns_of
+from findings import Finding
 
-__all__ = ["center_of", "erased_rows", "features", "spreads", "units_after"]
+__all__ = ["center_of", "erased_rows", "features", "rounding_of", "spreads", "units"]
 
 Array = np.ndarray
 Wide = np.longdouble
@@ -21,16 +22,19 @@ Wide = np.longdouble
 def erased_rows(eraser: Any, case: Case) -> Array:
     """Rows of the case after a fitted eraser or an erasure; extended precision."""
     X = case.values.astype(Wide)
-    found = eraser if not hasattr(eraser, "_settled") else _map_of(eraser)
+    found = _map_of(eraser)
     if not getattr(found, "needs_concept", False):
         left, right = found.left.astype(Wide), found.right.astype(Wide)
         centre = 0 if found.center is None else found.center.astype(Wide)
         offset = 0 if found.offset is None else found.offset.astype(Wide)
         return X - ((X - centre) @ right.T) @ left.T + offset
     centre = found.center.astype(Wide)
-    moved = X - (case.Z - found.mean_z.astype(Wide)) @ found.shift.astype(Wide).T
+    Z = case.Z
+    if Z.shape[1] != len(found.mean_z):  # fitted without weights, so on all classes
+        Z = columns_of(case.y, None)[1]
+    moved = X - (Z - found.mean_z.astype(Wide)) @ found.shift.astype(Wide).T
     if found.maps is not None:
-        own = case.Z.argmax(axis=1)
+        own = Z.argmax(axis=1)
         moved = centre + np.stack(
             [found.maps[k].astype(Wide) @ row for k, row in zip(own, moved - centre, strict=True)]
         )
@@ -38,10 +42,11 @@ def erased_rows(eraser: Any, case: Case) -> Array:
 
 
 def _map_of(eraser: Any) -> Any:
-    try:
-        return eraser.erasure_
-    except AttributeError:
-        return eraser.conditional_erasure_
+    """The map of a fitted eraser; a map itself as it is."""
+    if not hasattr(eraser, "get_params"):
+        return eraser
+    told = hasattr(eraser, "conditional_erasure_")
+    return eraser.conditional_erasure_ if told else eraser.erasure_
 
 
 def center_of(X: Array, w: Array) -> Array:
@@ -57,29 +62,56 @@ def spreads(X: Array, w: Array) -> Array:
     return np.where(used.max(axis=0) == used.min(axis=0), 0, found)
 
 
-def units_after(erased: Array, case: Case) -> Array:
-    """The spread of each erased column, no more than before and no less than a millionth of that.
+def units(certificate: Any, erased: Array, case: Case, rounding: Array) -> Array:
+    """Unit of each column in the certificate's ridge; `Finding` if one is too large.
 
-    1 for a column that is constant before and after.
+    A unit that is too large would hide what is left; a smaller one is only a harder test. It may be
+    the spread of the column after erasure, or where next to nothing is left a millionth of the
+    spread before (and a billionth of the mean, of which every row carries rounding); a stream,
+    which does not know the rows after erasure, may take the spread before. A column that does not
+    vary after erasure, but for rounding, may have 1.
     """
+    stated = np.sqrt(certificate.ridges.astype(Wide) / certificate.alpha)
     before, after = spreads(case.values, case.w), spreads(erased, case.w)
-    rounding = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
-    after = np.where((before > 0) | (after > rounding), after, 0)
     least = np.minimum(1e-6 * before + 1e-9 * np.abs(center_of(case.values, case.w)), before)
-    found = np.where(before > 0, np.clip(after, least, before), after)
-    return np.where(found > 0, found, 1)
+    due = np.maximum(after + 10 * rounding, least)
+    written = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
+    nothing = after <= np.where(before > 0, 10 * rounding, written)
+    allowed = np.where(nothing, np.maximum(due, 1), due)
+    doubtful = _doubtful(case)
+    if (stated > 1.001 * allowed)[~doubtful].any():
+        worst = int(np.argmax(np.where(doubtful, 0, stated / allowed)))
+        details = f"column {worst}: unit {stated[worst]:.6g}, should be {allowed[worst]:.6g}"
+        raise Finding("unsound", "a column in too large a unit", details)
+    return stated
+
+
+def rounding_of(eraser: Any, case: Case) -> Array:
+    """What float64 may add to the spread of each column on the way through the map."""
+    size = np.abs(case.values[case.w > 0]).max(axis=0).astype(Wide)
+    found = _map_of(eraser)
+    if hasattr(found, "left"):
+        centre = 0 if found.center is None else np.abs(found.center).astype(Wide)
+        passed = np.abs(found.left).astype(Wide) @ (
+            np.abs(found.right).astype(Wide) @ (size + centre)
+        )
+        return 1e-14 * (size + passed)
+    return 1e-14 * np.full(len(size), size.max())
+
+
+def _doubtful(case: Case) -> Array:
+    """Columns whose spread is within rounding of their size: whether constant is open."""
+    spread = spreads(case.values, case.w)
+    size = np.abs(case.values[case.w > 0]).max(axis=0)
+    return (spread > 0) & (spread <= 1e-9 * size)
 
 
 def features(erased: Array, case: Case, units: Array, *, intercept: bool) -> Array:
-    """Erased rows in the given units, centred if there is an intercept, as float64.
+    """Erased rows in units of their columns, centred if there is an intercept, as float64.
 
-    A column whose spread is within rounding of its mean is left out: whether it counts as constant
-    is a matter of taste, and without it the predictor can only be worse.
+    Doubtful columns are left out: without them the predictor can only be worse.
     """
-    spread = spreads(case.values, case.w)
-    size = np.abs(case.values[case.w > 0]).max(axis=0)
-    doubtful = (spread > 0) & (spread <= 1e-9 * size)
     shift = center_of(erased, case.w) if intercept else 0
     F = (erased - shift) / units
-    F[:, doubtful] = 0
+    F[:, _doubtful(case)] = 0
     return F.astype(np.float64)

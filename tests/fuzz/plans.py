@@ -82,7 +82,7 @@ class Plan(_Terse):
     """One call with everything it is given.
 
     `entry` is a name in `expunge.ERASERS`, "certify", "rank_path", "compare" or "audit";
-    `erasure` what is certified: "nothing", "random", "turned" or the name of an eraser.
+    `erasure` what is certified or audited: "nothing", "random", "turned" or the name of an eraser.
     """
 
     entry: str
@@ -108,7 +108,7 @@ class Plan(_Terse):
             self.is_valid
             and rows.n >= 20
             and 2 <= rows.d <= rows.n // 4
-            and rows.dtype in ("float64", "float32")
+            and rows.dtype != "float16"
             and not (rows.mixed or rows.constants or rows.twins or rows.nearly or rows.copies)
             and rows.scale == rows.one_scale == 1.0
             and not (rows.offset or rows.outlier or rows.integers)
@@ -130,7 +130,7 @@ def simpler(plan: Plan) -> Iterator[Plan]:
                 numbers += [(value + default) // 2, value - 1]
             if key in ("n", "d") and value > 2 - (key == "d"):
                 numbers += [value // 2, value - 1]
-            if isinstance(value, float) and value > 0:
+            if key in ("scale", "one_scale", "gap", "offset", "units", "ratio") and value > 0:
                 numbers += [float(f"1e{round(np.log10(value))}")]
             for other in dict.fromkeys(numbers):
                 if other != value:

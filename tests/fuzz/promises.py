@@ -47,8 +47,6 @@ def broken_promise(eraser: Any, case: Case) -> Finding | None:
             check = CHECKS.get(claim)
             if check is None or not sure.any():
                 continue
-            if claim == "orthogonal" and getattr(eraser, "scale", "none") != "none":
-                continue  # between standardised columns only
             measured, limit = check(eraser, case, clean, np.where(sure, spread, np.inf))
             if not measured <= limit:
                 return Finding("silent", f"{claim} does not hold", f"{measured:.3g} > {limit:.3g}")
@@ -69,9 +67,9 @@ def _correlation(clean: Array, Z: Array, case: Case, spread: Array) -> float:
 
 
 def _allowed(case: Case) -> float:
-    iterates = case.plan.parameters.get("solver") == "descent_ascent"
-    if iterates:  # it stops at a gain of the tolerance asked for
-        return max(CORRELATION, 2 * float(case.plan.parameters.get("tol", 1e-6)) ** 0.5)
+    given = case.plan.parameters
+    if given.get("solver") == "descent_ascent":  # it stops at a gain of the tolerance asked for
+        return max(CORRELATION, 2 * float(given.get("tol", 1e-6)) ** 0.5)
     return TAME if case.plan.is_tame else CORRELATION
 
 
@@ -100,6 +98,8 @@ def _mean_preserved(eraser: Any, case: Case, clean: Array, spread: Array) -> tup
 
 
 def _orthogonal(eraser: Any, case: Case, clean: Array, spread: Array) -> tuple[float, float]:
+    if eraser.get_params().get("scale", "none") != "none":
+        return 0.0, 0.0  # orthogonal in other units
     P = eraser.erasure_.matrix()
     return float(max(np.abs(P - P.T).max(), np.abs(P @ P - P).max())), 1e-8
 

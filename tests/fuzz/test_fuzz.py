@@ -46,7 +46,7 @@ def check(plan):
     try:
         run(plan)
     except Finding as found:
-        plan, found = simplest(plan, found, "columns")
+        plan, found = simplest(plan, found)
         raise AssertionError(f"{found}\nrun({plan})") from found
 
 

@@ -48,7 +48,8 @@ def test_a_column_in_large_units_does_not_hide_the_others(seed):
     y = r.integers(0, 3, 600)
     X = r.normal(size=(600, 4)) + 1.5 * r.normal(size=(3, 4))[y]
     X[:, 0] *= 1e5
-    eraser = ex.RLACE(1).fit(X, y)
+    with pytest.warns(ex.errors.UnitsMatter):
+        eraser = ex.RLACE(1).fit(X, y)
     assert accuracy(eraser.transform(X)[:, 1:], y) > np.bincount(y).max() / 600 + 0.1
     assert not eraser.certificate_.erased
     assert not eraser.certificate_.optimal
@@ -117,13 +118,24 @@ PLANS = {
     "LEACE of columns that never vary": Plan("LEACE", rows=Rows(n=40, d=1, constants=1)),
     "hinge on wide rows in single precision": Plan(
         "RLACE",
-        rows=Rows(n=8, d=12, dtype="float32"),
-        parameters={"loss": "hinge", "rank": 1, "max_iter": 3},
+        rows=Rows(n=40, d=60, dtype="float32"),
+        parameters={"loss": "hinge", "strength": 0.5},
+    ),
+    "a ridge too small for the rounding of float32": Plan(
+        "INLP",
+        seed=1962751237,
+        rows=Rows(n=12, d=4, mixed=2.0, dtype="float32"),
+        target=Target("classes", 3, rare=True),
+        weights=Weights(1e8, 0.6),
+        parameters={"alpha": 4.19e-10},
     ),
     "whole numbers too large for an integer": Plan(
         "LEACE", target=Target("number", units=1e18, origin=1e3)
     ),
-    "several concepts, one in tiny weight": Plan(
+    "whole numbers too large for an integer, by name": Plan(
+        "SAL", target=Target("several", units=1e18, origin=10.0)
+    ),
+    "one of several labels, rare by its weight": Plan(
         "RayleighEraser",
         seed=1349411871,
         rows=Rows(n=4, d=3),
@@ -145,17 +157,56 @@ PLANS = {
     ),
     "shrinkage of large numbers": Plan("QuadraticLEACE", rows=Rows(n=3, scale=1e100)),
     "a barycentre of large numbers": Plan("QuadraticLEACE", rows=Rows(one_scale=1e155)),
-    "columns in units from 1e-10 to 1e10": Plan(
-        "RLACE",
-        seed=2074210007,
-        rows=Rows(n=36, d=4, mixed=10.0, one_scale=1e5),
-        target=Target("classes", 3),
+    "mixed units and few rows": Plan("RLACE", seed=422925204, rows=Rows(n=13, d=7, mixed=10.0)),
+    "LEACE of four classes in mixed units": Plan(
+        "LEACE",
+        seed=1858897670,
+        rows=Rows(n=36, d=5, mixed=8.0, one_scale=1e-5),
+        target=Target("classes", 4),
+    ),
+    "mixed units of several concepts": Plan(
+        "RayleighEraser",
+        seed=1664692571,
+        rows=Rows(n=12, mixed=10.0, one_scale=1e8),
+        target=Target("several"),
     ),
     "LEACE in mixed units": Plan(
         "LEACE",
         seed=146333452,
         rows=Rows(d=3, mixed=10.0),
         target=Target("several", units=1e8),
+    ),
+    "a column without any weight": Plan(
+        "SPLINCE",
+        seed=1860560930,
+        rows=Rows(n=32),
+        target=Target("labels"),
+        weights=Weights(lost_class=True),
+    ),
+    "a rare label among large weights": Plan(
+        "SAL",
+        seed=681826244,
+        rows=Rows(d=5),
+        target=Target("labels", rare=True),
+        weights=Weights(1e8, 0.6),
+    ),
+    "an outlier of no weight": Plan(
+        "RayleighEraser",
+        rows=Rows(n=17, offset=10.0, outlier=1e20),
+        weights=Weights(zeros=0.6),
+    ),
+    "canonical correlation of equal rows": Plan(
+        "RayleighEraser", rows=Rows(copies=1), parameters={"objective": "cca"}
+    ),
+    "a told eraser that leaves a column only rounding": Plan(
+        "certify",
+        seed=2011539611,
+        rows=Rows(n=38, gap=10.0, dtype="bool"),
+        target=Target("several"),
+        erasure="OracleLEACE",
+    ),
+    "certify with a tolerance that is no number": Plan(
+        "certify", erasure="LEACE", parameters={"tol": float("nan")}, bad="tol"
     ),
 }
 
