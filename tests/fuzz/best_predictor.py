@@ -72,8 +72,8 @@ def null_values(Y: Array, w: Array, loss: str, intercept: bool) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             return -np.nansum([p * np.log(p), (1 - p) * np.log1p(-p)], axis=0)
     if loss == "squared_hinge":
-        return 1 - mean**2
-    return 1 - np.abs(mean)
+        return np.maximum(1 - mean**2, 0)
+    return np.maximum(1 - np.abs(mean), 0)
 
 
 # -- objectives: value, gradient, Hessian at (Θ, b) as one vector ----------------------------------

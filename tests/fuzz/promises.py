@@ -130,11 +130,14 @@ def _task_covariance_kept(
 def _equal_class_covariances(
     eraser: Any, case: Case, clean: Array, spread: Array
 ) -> tuple[float, float]:
-    """Of classes with more rows than columns; on tame rows alone, where none is shrunk."""
+    """Of classes that vary in every direction; on tame rows alone, where none is shrunk."""
     counts = case.Z.sum(axis=0)
     shrunk = eraser.get_params().get("shrinkage") not in ("auto", "none")
     if not case.plan.is_tame or shrunk or counts.min() <= case.plan.rows.d + 1:
         return 0.0, 0.0
+    given = [np.cov((case.values / spread).astype(float)[z > 0].T, ddof=0) for z in case.Z.T]
+    if min(np.linalg.eigvalsh(part)[0] for part in given) < 1e-6:
+        return 0.0, 0.0  # what a class does not vary in is taken from the others
     parts = [np.cov((clean / spread).astype(float)[z > 0].T, ddof=0) for z in case.Z.T]
     return float(max(np.abs(part - parts[0]).max() for part in parts)), 1e-5
 

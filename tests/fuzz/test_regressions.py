@@ -208,6 +208,15 @@ PLANS = {
     "certify with a tolerance that is no number": Plan(
         "certify", erasure="LEACE", parameters={"tol": float("nan")}, bad="tol"
     ),
+    "a stream that writes into a constant column": Plan(
+        "RLACE", rows=Rows(constants=1), parameters={"fit_intercept": False}
+    ),
+    "a task beside an outlier": Plan(
+        "SPLINCE", rows=Rows(outlier=1e20), target=Target("classes", 3)
+    ),
+    "a comparison whose halves have different classes": Plan(
+        "compare", target=Target("classes", 3, rare=True)
+    ),
 }
 
 
