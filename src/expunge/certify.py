@@ -104,8 +104,9 @@ def certify(
         )
     identity = Erasure.identity(rows.n_features)
     moments = clean.moments(concept, weights, second=False)
-    own = kept_in_rows(clean, identity, moments, concept, weights)
-    own = replace(own, variance=kept.variance, columns=kept.columns)
+    if as_transformed:
+        own = kept_in_rows(clean, identity, moments, concept, weights)
+        kept = replace(kept, spreads=np.maximum(own.spreads, kept.least))
     return _certify(
-        clean, concept, identity, chosen, weights=weights, moments=moments, kept=own, **terms
+        clean, concept, identity, chosen, weights=weights, moments=moments, kept=kept, **terms
     )

@@ -326,12 +326,16 @@ def _part(weights: Array | None, start: int, stop: int) -> Array | None:
     return None if weights is None else weights[start:stop]
 
 
-def _shift_for(X: NDArray[Any]) -> Array | None:
+def _shift_for(X: NDArray[Any], weights: Array | None) -> Array | None:
     """A point near the mean, exact in X's type, from which rows have to be measured; or None.
 
     Sums about zero are as good as sums about the mean until the mean exceeds the spread; then
     rows are shifted first. A shift that X's type holds exactly makes the subtraction exact too.
     """
+    if weights is not None:  # what does not count must not decide
+        X = X[np.flatnonzero(weights > 0)[:BLOCK]]
+        if len(X) == 0:
+            return None
     head = np.asarray(X[:BLOCK], dtype=np.float64)
     mean, sd = head.mean(axis=0), head.std(axis=0)
     if not np.any(np.abs(mean) > 2 * sd):
@@ -344,7 +348,7 @@ def _shift_for(X: NDArray[Any]) -> Array | None:
 def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> Moments:
     """Everything but Sxx for a few thousand rows, wholly in float64."""
     n, d = X.shape
-    shift = _shift_for(X)
+    shift = _shift_for(X, weights)
     w = np.ones(n) if weights is None else weights
     sums_of, sz, zz, origin = _concept_sums(concept, w)
     buffer = np.empty((min(BLOCK, n), d))
@@ -410,7 +414,7 @@ def _as_float64(X: NDArray[Any], buffer: Array, shift: Array | None) -> Array:
 
 def _centred_products(X: NDArray[Any], weights: Array | None, part: Moments) -> Array:
     """Sxx of a span: products by BLAS in X's precision, everything else in float64."""
-    shift = _shift_for(X)
+    shift = _shift_for(X, weights)
     spread = np.sqrt(part.mean_variance) if part.weight > 0 else 0.0
     tame = spread == 0 or SAFE_SINGLE[0] < spread < SAFE_SINGLE[1]
     work = np.float32 if X.dtype in SINGLE and tame else np.float64

@@ -26,7 +26,7 @@ import numpy as np
 from expunge.concept import Concept, Label
 from expunge.erasure import Erasure
 from expunge.errors import NotConverged
-from expunge.game.kept import Kept, kept_in_moments, kept_in_rows
+from expunge.game.kept import LEAST, Kept, kept_in_moments, kept_in_rows, least_spreads
 from expunge.game.losses import Loss
 from expunge.game.null_model import null_model
 from expunge.game.predictor import Problem, dual_bound, fit_predictor
@@ -247,8 +247,8 @@ def certify_moments(
     ----------
     moments : Moments
     erasure, loss, fit_intercept, alpha, tol, kept
-        As in `certify`. Where nothing is known of the rows after the erasure, the ridge is
-        relative to the variance of the columns before it.
+        As in `certify`. Where nothing is known of the rows after the erasure, each column has
+        the smallest unit it could have: nothing can hide.
 
     Returns
     -------
@@ -256,9 +256,17 @@ def certify_moments(
         Its `value` is a valid bound for any erasure, but a loose one where much is left.
     """
     kept = kept or kept_in_moments(moments, erasure)
-    units = moments.spreads if kept is None else kept.spreads
+    units = _least_units(moments, erasure) if kept is None else kept.spreads
     parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units)
     return _certificate(parts, moments, loss, alpha, tol, units, kept)
+
+
+def _least_units(moments: Moments, erasure: Erasure) -> Array:
+    """The smallest spread each column may have after an erasure, but for rounding."""
+    taken = np.linalg.norm(erasure.right * moments.spreads, axis=1)
+    written = LEAST * (np.abs(erasure.left) @ taken)  # a constant column may be written to
+    units = np.where(moments.squares > 0, least_spreads(moments), written)
+    return np.where(units > 0, units, 1.0)
 
 
 def _columns_of(moments: Moments, loss: Loss) -> Iterator[tuple[int, ...] | None]:

@@ -13,7 +13,7 @@ from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
 
-__all__ = ["Kept", "kept_in_moments", "kept_in_rows"]
+__all__ = ["LEAST", "Kept", "kept_in_moments", "kept_in_rows", "least_spreads"]
 
 ROWS = 1024  # looked at: a share of variance needs no more
 GONE = 0.01  # share of its variance below which a column is no longer there
@@ -37,12 +37,15 @@ class Kept:
         The same share, averaged over columns: whatever their units.
     columns : int
         Columns that keep at least a hundredth of their variance; one that never varied is kept.
+    least : array of shape (d,)
+        The smallest spread that could be told from rounding; 0 where there was none before.
     """
 
     spreads: Array
     variance: float
     average: float
     columns: int
+    least: Array
 
     @property
     def n_features(self) -> int:
@@ -112,13 +115,19 @@ def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
     return _kept(before, np.where(after > noise, after, 0.0), moments)
 
 
+def least_spreads(moments: Moments) -> Array:
+    """The smallest spread of each column (d,) that can be told from rounding."""
+    spread = np.sqrt(moments.squares / moments.weight)
+    return np.minimum(LEAST * spread + FAR * np.abs(moments.mean_x), spread)
+
+
 def _kept(before: Array, after: Array, moments: Moments) -> Kept:
     """From variances before and after on the same rows, and the moments of all rows before."""
     whole = moments.squares / moments.weight
     total = float(before.sum())
     share = np.divide(after, before, out=np.ones_like(before), where=before > 0)
     spread, size = np.sqrt(whole), np.abs(moments.mean_x)
-    least = np.minimum(LEAST * spread + FAR * size, spread)
+    least = least_spreads(moments)
     units = np.clip(spread * np.sqrt(share), least, spread)
     rounding = ROUNDING * (size + spread.max(initial=0.0))
     written = np.where(np.sqrt(after) > rounding, np.sqrt(after), 0.0)
@@ -128,4 +137,5 @@ def _kept(before: Array, after: Array, moments: Moments) -> Kept:
         variance=float(after.sum()) / total if total > 0 else 1.0,
         average=float(share[before > 0].mean()) if total > 0 else 1.0,
         columns=int((share >= GONE).sum()),
+        least=np.where(whole > 0, least, 0.0),
     )

@@ -56,7 +56,8 @@ def least_change(
     >>> bool(np.allclose((np.eye(2) - left @ right) @ np.ones(2), 0))
     True
     """
-    C = _span(Sxx, Sxz, Szz)
+    sd, Sxx, Sxz = _standardised(Sxx, Sxz)
+    C = _span(Sxz, Szz)
     W = whitener(Sxx, rcond=len(Sxx) * eps)
     if rank is not None and rank < C.shape[1]:
         Rzz, units = in_own_units(Szz)
@@ -64,8 +65,8 @@ def least_change(
             W @ (Sxz * units) @ inverse_root(Rzz), scale=float(np.sqrt(C.shape[1]))
         )
         right = U[:, :rank].T @ W
-        return Sxx @ right.T, right
-    return C, _dual(W.T @ (W @ C), C)
+        return sd[:, None] * (Sxx @ right.T), right / sd
+    return sd[:, None] * C, _dual(W.T @ (W @ C), C) / sd
 
 
 def least_change_keeping(
@@ -95,8 +96,9 @@ def least_change_keeping(
     InputError
         When a direction of the task is one of the concept: it cannot be kept and erased.
     """
+    sd, Sxx, Sxz, Sxt = _standardised(Sxx, Sxz, Sxt)
     W = whitener(Sxx, rcond=len(Sxx) * eps)
-    Cz, Ct = _span(Sxx, Sxz, Szz), _span(Sxx, Sxt, Stt)
+    Cz, Ct = _span(Sxz, Szz), _span(Sxt, Stt)
     U, B = scipy.linalg.orth(W @ Cz), scipy.linalg.orth(W @ Ct)
     MU = U - B @ (B.T @ U)
     angles = np.linalg.svd(MU, compute_uv=False)  # sines of the angles between the two spans
@@ -107,18 +109,28 @@ def least_change_keeping(
             f"task's (least angle {np.degrees(np.arcsin(min(angles[-1], 1.0))):.2g} degrees)",
             "Take LEACE, which keeps no task, or a task that is not a copy of the concept",
         )
-    return Cz, _dual(W.T @ (MU - B @ (B.T @ MU)), Cz)
+    return sd[:, None] * Cz, _dual(W.T @ (MU - B @ (B.T @ MU)), Cz) / sd
 
 
-def _span(Sxx: Array, Sxz: Array, Szz: Array) -> Array:
-    """Orthonormal basis of col(Sxz)."""
-    x, z = (np.sqrt(np.maximum(np.diag(S), 0.0)) for S in (Sxx, Szz))
-    return concept_span(Sxz, np.where(x > 0, x, 1.0), np.where(z > 0, z, 1.0))
+def _standardised(Sxx: Array, *crossed: Array) -> tuple[Array, ...]:
+    """Spreads of the columns, and Sxx and cross covariances in them: units change no projector."""
+    variances = np.diag(Sxx)
+    sd = np.sqrt(np.where(variances > 0, variances, 1.0))
+    return sd, Sxx / np.outer(sd, sd), *(S / sd[:, None] for S in crossed)
+
+
+def _span(Sxz: Array, Szz: Array) -> Array:
+    """Orthonormal basis of col(Sxz), for standardised columns of x."""
+    variances = np.diag(Szz)
+    return concept_span(Sxz, np.ones(len(Sxz)), np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
 def _dual(Y: Array, C: Array) -> Array:
     """The rows in the span of Yᵀ that read off the coordinates in C: their product with C is I."""
-    return np.asarray(np.linalg.solve(Y.T @ C, Y.T))
+    try:
+        return np.asarray(np.linalg.solve(Y.T @ C, Y.T))
+    except np.linalg.LinAlgError:  # columns that are next to copies of each other
+        return np.asarray(np.linalg.lstsq(Y.T @ C, Y.T)[0])
 
 
 def oblique(Q: Array, W: Array, C: Array) -> tuple[Array, Array]:
