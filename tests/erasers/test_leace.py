@@ -215,6 +215,7 @@ def test_a_direction_at_the_edge_of_rounding_is_cut_with_a_warning():
         assert ex.LEACE().fit(X, z).rank_ == 1
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.UnitsMatter")  # SAL, for comparison
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_huge_column_does_not_hide_the_others(dtype):
     """As in the hidden states of some networks: one column a thousand times as wide."""

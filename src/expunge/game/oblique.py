@@ -26,6 +26,7 @@ from expunge.linalg import Array, column_space, concept_span, inverse_root, whit
 __all__ = ["least_change", "least_change_keeping", "oblique", "whitener"]
 
 MEET = 1e-6  # sine of the angle below which a task's direction counts as the concept's
+APART = 1e4  # ratio of spreads from which columns are measured in their own
 CONSTANT = 1e-18  # variance of a column, relative to the largest, below which it does not vary
 
 
@@ -57,7 +58,7 @@ def least_change(
     True
     """
     sd, Sxx, Sxz = _standardised(Sxx, Sxz)
-    C = _span(Sxz, Szz)
+    C = _span(Sxx, Sxz, Szz)
     W = whitener(Sxx, rcond=len(Sxx) * eps)
     if rank is not None and rank < C.shape[1]:
         Rzz, units = in_own_units(Szz)
@@ -98,7 +99,7 @@ def least_change_keeping(
     """
     sd, Sxx, Sxz, Sxt = _standardised(Sxx, Sxz, Sxt)
     W = whitener(Sxx, rcond=len(Sxx) * eps)
-    Cz, Ct = _span(Sxz, Szz), _span(Sxt, Stt)
+    Cz, Ct = _span(Sxx, Sxz, Szz), _span(Sxx, Sxt, Stt)
     U, B = scipy.linalg.orth(W @ Cz), scipy.linalg.orth(W @ Ct)
     MU = U - B @ (B.T @ U)
     angles = np.linalg.svd(MU, compute_uv=False)  # sines of the angles between the two spans
@@ -113,16 +114,23 @@ def least_change_keeping(
 
 
 def _standardised(Sxx: Array, *crossed: Array) -> tuple[Array, ...]:
-    """Spreads of the columns, and Sxx and cross covariances in them: units change no projector."""
+    """Units of the columns, and Sxx and cross covariances in them.
+
+    Units change nothing but rounding, and, with fewer rows than columns, what is done outside of the
+    span of the rows. So columns are taken as they are unless their spreads are far apart.
+    """
     variances = np.diag(Sxx)
     sd = np.sqrt(np.where(variances > 0, variances, 1.0))
+    varying = sd[variances > 0]
+    if varying.size == 0 or varying.max() <= APART * varying.min():
+        sd = np.ones(len(sd))
     return sd, Sxx / np.outer(sd, sd), *(S / sd[:, None] for S in crossed)
 
 
-def _span(Sxz: Array, Szz: Array) -> Array:
-    """Orthonormal basis of col(Sxz), for standardised columns of x."""
-    variances = np.diag(Szz)
-    return concept_span(Sxz, np.ones(len(Sxz)), np.sqrt(np.where(variances > 0, variances, 1.0)))
+def _span(Sxx: Array, Sxz: Array, Szz: Array) -> Array:
+    """Orthonormal basis of col(Sxz)."""
+    x, z = (np.sqrt(np.maximum(np.diag(S), 0.0)) for S in (Sxx, Szz))
+    return concept_span(Sxz, np.where(x > 0, x, 1.0), np.where(z > 0, z, 1.0))
 
 
 def _dual(Y: Array, C: Array) -> Array:
