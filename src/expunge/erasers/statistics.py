@@ -44,12 +44,22 @@ class Statistics:
         Of the rows with a task whose covariance is to be kept.
     by_class : mapping of class to Moments, or None
         Mean and covariance of each class.
+    squared_weights : float or None
+        Sum of the squared weights; None without weights.
     """
 
     moments: Moments
     seen: Fingerprint
     task: Moments | None = None
     by_class: Mapping[Label, Moments] | None = None
+    squared_weights: float | None = None
+
+    @property
+    def effective_n(self) -> float:
+        """Rows without weights that estimate a mean as well: (Σw)²/Σw² (Kish 1965)."""
+        if self.squared_weights is None:
+            return float(self.moments.n)
+        return self.moments.weight**2 / self.squared_weights
 
     def merge(self, other: Statistics) -> Statistics:
         """Sums over both sets of rows."""
@@ -67,9 +77,14 @@ class Statistics:
             for label, part in other.by_class.items():
                 both[label] = both[label].merge(part) if label in both else part
             by_class = both
-        return Statistics(
-            self.moments.merge(other.moments), self.seen.merge(other.seen), task, by_class
-        )
+        squared = None
+        if self.squared_weights is not None or other.squared_weights is not None:
+            squared = sum(
+                part.moments.n if part.squared_weights is None else part.squared_weights
+                for part in (self, other)
+            )
+        moments, seen = self.moments.merge(other.moments), self.seen.merge(other.seen)
+        return Statistics(moments, seen, task, by_class, squared)
 
 
 def class_moments(data: Data) -> dict[Label, Moments]:
