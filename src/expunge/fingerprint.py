@@ -2,8 +2,8 @@
 
 Every row has a 64-bit hash of its values as float32. A sketch keeps the smallest of them, so the
 sketch of a union follows from the sketches of its parts, and a row of small hash is recognised
-exactly. Up to `SIZE` distinct rows the sketch is complete. Beside each hash stands how many rows had
-it: tables repeat values, and a new person may have the numbers of one that was seen.
+exactly. Up to `SIZE` distinct rows the sketch is complete. Beside each hash stands how many rows
+had it: tables repeat values, and a new person may have the numbers of one that was seen.
 """
 
 from __future__ import annotations

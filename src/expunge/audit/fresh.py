@@ -192,9 +192,7 @@ def share_of_fit(X: NDArray[Any], meta: dict[str, Any]) -> float | None:
     return real_share(known, decided, _chance(sketches, hashed(X[:0]), hashed(X)))
 
 
-def _chance(
-    sketches: list[Fingerprint], old: NDArray[np.int64], new: NDArray[np.int64]
-) -> float:
+def _chance(sketches: list[Fingerprint], old: NDArray[np.int64], new: NDArray[np.int64]) -> float:
     """Share of new rows that repeat a row of the fit by chance, as far as that is known.
 
     Sketches of old versions have no counts. Fewer rows than the fit had then give a lower bound by

@@ -93,8 +93,8 @@ def _on_freshness(roles: Roles) -> list[str]:
     if freshness.n_repeats:
         notes.append(
             f"{freshness.n_repeats:,} of {len(freshness.fresh):,} test rows have the same numbers "
-            f"as a row of the fit. Chance alone makes {freshness.repeats_expected:.0%} of rows like "
-            "these repeat others, so they were kept as fresh. Pass ids to be sure."
+            f"as a row of the fit. Chance alone makes {freshness.repeats_expected:.0%} of rows "
+            "like these repeat others, so they were kept as fresh. Pass ids to be sure."
         )
     seen = len(freshness.fresh) - int(freshness.fresh.sum())
     if seen and not freshness.unclear:

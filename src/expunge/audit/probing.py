@@ -31,6 +31,7 @@ __all__ = [
 
 Name = Literal["same_rows", "fresh_rows", "training_rows"]
 FEWEST = 10  # rows to cross-fit on
+UNEVEN = 10.0  # times the median spread of a column that make columns uneven
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,7 @@ def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
         most = sizes.linear_test if family == "linear" else sizes.nonlinear_test
         a = stratified(train.concept, limit, terms.seed)
         b = stratified(test.concept, most, terms.seed)
-        X, Y = _some(train, stage, a), _some(test, stage, b)
-        if family == "nonlinear":
-            X, Y = _standardised(X, Y)
+        X, Y = _scaled(_some(train, stage, a), _some(test, stage, b), family)
         scores = transferred(probes, Training(X, train.concept.take(a)), Y, terms.seed, terms.tell)
         return judged(
             family,
@@ -157,7 +156,6 @@ def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
 
 def fresh_protocol(part: Part, terms: Terms, name: Name = "fresh_rows") -> ProtocolResult:
     """Probes that learn from some of the rows and are tested on the others, in turns."""
-
     groups = groups_of(part.before, part.ids)
 
     def run(stage: Stage, family: Family, probes: Sequence[Probe]) -> FamilyResult:
@@ -215,8 +213,7 @@ def probe_rows(
     rows = stratified(concept, limit, terms.seed)
     some, own = concept.take(rows), None if groups is None else groups[rows]
     X_some = X if len(rows) == len(X) else X[rows]
-    if family == "nonlinear":
-        X_some, _ = _standardised(X_some, X_some[:0])
+    X_some, _ = _scaled(X_some, X_some[:0], family)
     folds = fold_numbers(some, parts, terms.seed, own)
     scores = cross_fitted(probes, X_some, some, folds, terms.seed, terms.tell)
     count = int(folds.max()) + 1
@@ -351,9 +348,21 @@ def _some(part: Part, stage: Stage, rows: NDArray[np.intp]) -> NDArray[Any]:
     return X if len(rows) == len(X) else X[rows]
 
 
-def _standardised(X: NDArray[Any], Y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both about the mean of X, in units of its overall spread; directions keep their weights."""
-    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
-    center = X.mean(axis=0)
-    unit = float(np.sqrt(X.var(axis=0).mean())) or 1.0
-    return ((X - center) / unit).astype(np.float32), ((Y - center) / unit).astype(np.float32)
+def _scaled(X: NDArray[Any], Y: NDArray[Any], family: Family) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows as probes take them, both about the mean of X and in units of its spread.
+
+    Directions keep their weights, unless columns are in units of their own (one spreads `UNEVEN`
+    times as far as they do in the middle): then each is scaled by itself, as the ridge of a probe
+    would else drown the others. For linear probes nothing else has to be done.
+    """
+    spread = np.asarray(X.std(axis=0, dtype=np.float64))
+    rounding = 32 * np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
+    there = spread > rounding * float(np.abs(X).max(initial=0.0))
+    uneven = bool(there.any() and spread.max() > UNEVEN * np.median(spread[there]))
+    if family == "linear" and not uneven:
+        return X, Y
+    overall = float(np.sqrt(np.mean(spread**2))) or 1.0
+    unit = np.where(there, spread, overall) if uneven else overall
+    center = X.mean(axis=0, dtype=np.float64)
+    kind = np.float32 if family == "nonlinear" else np.float64
+    return ((X - center) / unit).astype(kind), ((Y - center) / unit).astype(kind)
