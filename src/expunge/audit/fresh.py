@@ -138,7 +138,7 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
     for sketch in sketches:
         known |= sketch.known(X_test)
         decided &= sketch.decides(X_test)
-    counts = {
+    counts: dict[str, Any] = {
         "n_in_train": int(in_train.sum()),
         "n_known": int(known.sum()),
         "fingerprint": bool(sketches),

@@ -89,7 +89,8 @@ class Measure:
         Influences are summed over each group, and the standard error is that of the sums, if it is
         larger.
         """
-        sums = np.bincount(groups, weights=self.influence)
+        sums = np.zeros(int(groups.max()) + 1)
+        np.add.at(sums, groups, self.influence)
         together = float(np.sqrt(np.sum(sums**2))) / max(len(groups), 1)
         return replace(self, influence=sums, error=max(self.error, together))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -119,7 +119,11 @@ class Terms:
     confidence: float
     leak: float
     seed: int
-    tell: Callable[[str], None] = lambda note: None
+    tell: Callable[[str], None] = field(default_factory=lambda: _silently)
+
+
+def _silently(note: str) -> None:
+    """Tell nobody."""
 
 
 def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
