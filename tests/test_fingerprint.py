@@ -145,3 +145,30 @@ def test_meta_round_trip(n):
 def test_the_digest_tells_sets_apart():
     digests = {Fingerprint.of(rows(50, seed=seed)).to_meta()["digest"] for seed in range(20)}
     assert len(digests) == 20
+
+
+def test_it_foretells_how_many_new_rows_of_a_table_repeat_old_ones():
+    """A table of small integers: the share of repeats is known from the rows seen alone."""
+    rng = np.random.default_rng(0)
+    table = rng.poisson(1.0, size=(12_000, 6)).astype(float)
+    seen = Fingerprint.of(table[:6_000])
+    found = seen.known(table[6_000:])[seen.decides(table[6_000:])].mean()
+    assert 0.3 < found < 0.98
+    assert seen.repeated() == pytest.approx(found, abs=0.05)
+    parts = [Fingerprint.of(part) for part in np.split(table[:6_000], [100, 2_000, 2_001])]
+    assert same(reduce(Fingerprint.merge, parts), seen)
+    stored = Fingerprint.from_meta(json.loads(json.dumps(seen.to_meta())))
+    np.testing.assert_array_equal(stored.counts, seen.counts)
+    assert stored.repeated() == seen.repeated()
+    assert Fingerprint.of(rows(5000)).repeated() == 0
+
+
+def test_sketches_of_old_versions_are_read_and_say_less():
+    table = np.random.default_rng(0).integers(0, 3, size=(900, 3)).astype(float)
+    meta = Fingerprint.of(table).to_meta()
+    del meta["counts"]
+    old = Fingerprint.from_meta(meta)
+    assert old.counts is None
+    assert old.known(table).all()
+    assert 0.9 < old.repeated() <= Fingerprint.of(table).repeated()
+    assert old.merge(Fingerprint.of(table)).counts is None

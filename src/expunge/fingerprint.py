@@ -2,7 +2,8 @@
 
 Every row has a 64-bit hash of its values as float32. A sketch keeps the smallest of them, so the
 sketch of a union follows from the sketches of its parts, and a row of small hash is recognised
-exactly. Up to `SIZE` distinct rows the sketch is complete.
+exactly. Up to `SIZE` distinct rows the sketch is complete. Beside each hash stands how many rows
+had it: tables repeat values, and a new person may have the numbers of one that was seen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ __all__ = ["Fingerprint"]
 SIZE = 2048  # hashes kept
 PEEK = 4  # columns that decide which rows are worth hashing whole
 
+MOST = 2**16 - 1  # rows counted of one hash
+
 Hashes = NDArray[np.uint64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Fingerprint:
         Sorted selection keys, at most `SIZE`: a cheap hash of a few columns.
     hashes : uint64 array
         The hash of the whole row, beside each key.
+    counts : int array or None
+        How many rows had that hash, at most 65,535; None in sketches of old versions.
 
     Examples
     --------
@@ -53,6 +59,7 @@ class Fingerprint:
     n: int
     keys: Hashes
     hashes: Hashes
+    counts: Counts | None = None
 
     @classmethod
     def of(cls, X: NDArray[Any]) -> Fingerprint:
@@ -62,17 +69,22 @@ class Fingerprint:
         while True:  # more rows are needed only where rows repeat
             best = _smallest(keys, count)
             parts = [_hash(X[best[lo:hi]], X.shape[1]) for lo, hi in blocks(0, best.size, 8192)]
-            found = cls(X.shape[0], keys[best], np.concatenate(parts))._trimmed()
+            ones = np.ones(best.size, dtype=np.int64)
+            found = cls(X.shape[0], keys[best], np.concatenate(parts), ones)._trimmed()
             if found.keys.size == SIZE or best.size == keys.size:
                 return found
             count *= 4
 
     def merge(self, other: Fingerprint) -> Fingerprint:
         """Fingerprint of both sets of rows together."""
+        counts = None
+        if self.counts is not None and other.counts is not None:
+            counts = np.concatenate([self.counts, other.counts])
         return Fingerprint(
             self.n + other.n,
             np.concatenate([self.keys, other.keys]),
             np.concatenate([self.hashes, other.hashes]),
+            counts,
         )._trimmed()
 
     def _trimmed(self) -> Fingerprint:
@@ -81,7 +93,10 @@ class Fingerprint:
         keys, hashes = self.keys[order], self.hashes[order]
         new = np.ones(keys.size, dtype=bool)
         new[1:] = (keys[1:] != keys[:-1]) | (hashes[1:] != hashes[:-1])
-        return Fingerprint(self.n, keys[new][:SIZE], hashes[new][:SIZE])
+        counts = self.counts
+        if counts is not None and counts.size:
+            counts = np.add.reduceat(counts[order], np.flatnonzero(new))[:SIZE]
+        return Fingerprint(self.n, keys[new][:SIZE], hashes[new][:SIZE], counts)
 
     @property
     def complete(self) -> bool:
@@ -102,11 +117,29 @@ class Fingerprint:
             return np.ones(X.shape[0], dtype=bool)
         return np.asarray(_keys(X) < self.keys[-1])
 
+    def repeated(self) -> float:
+        """Estimated share of new rows like these that equal a row seen by chance.
+
+        Good and Turing: as many as there are rows seen whose values were seen more than once. A
+        sketch of an old version, without counts, gives a lower bound if it is complete, else 0.
+        """
+        if self.counts is not None:
+            return float(1 - np.sum(self.counts == 1) / max(int(self.counts.sum()), 1))
+        return 1 - self.keys.size / self.n if self.complete and self.n else 0.0
+
     def to_meta(self) -> dict[str, Any]:
-        """JSON form: the number of rows, a short digest for people, the sketch."""
+        """JSON form: the number of rows, a short digest for people, the sketch and its counts.
+
+        Counts are left out where no row repeats.
+        """
         raw = self.keys.astype("<u8").tobytes() + self.hashes.astype("<u8").tobytes()
         digest = hashlib.sha256(self.n.to_bytes(8, "little") + raw).hexdigest()[:16]
-        return {"n": self.n, "digest": digest, "sketch": base64.b64encode(raw).decode()}
+        meta = {"n": self.n, "digest": digest, "sketch": base64.b64encode(raw).decode()}
+        if self.counts is not None:
+            few = np.minimum(self.counts, MOST).astype("<u2").tobytes()
+            single = bool(np.all(self.counts == 1))
+            meta["counts"] = "" if single else base64.b64encode(few).decode()
+        return meta
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> Fingerprint:
@@ -137,7 +170,11 @@ class Fingerprint:
     @classmethod
     def _stored(cls, meta: Mapping[str, Any]) -> Fingerprint:
         both = np.frombuffer(base64.b64decode(meta["sketch"]), dtype="<u8").astype(np.uint64)
-        return cls(int(meta["n"]), both[: len(both) // 2], both[len(both) // 2 :])
+        size, counts = len(both) // 2, None
+        if "counts" in meta:
+            stored = np.frombuffer(base64.b64decode(meta["counts"]), dtype="<u2")
+            counts = stored.astype(np.int64) if stored.size else np.ones(size, dtype=np.int64)
+        return cls(int(meta["n"]), both[:size], both[size:], counts)
 
 
 def _keys(X: NDArray[Any]) -> Hashes:

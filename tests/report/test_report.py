@@ -270,3 +270,30 @@ for package in ("plotly", "jinja2"):
         f"{package} is not installed; get it with: pip install 'expunge[report]'"
         for package in ("plotly", "jinja2")
     ]
+
+
+def test_an_eraser_that_is_not_exact_gets_no_excuse_and_no_band():
+    """Somebody audits a half-done erasure on rows of their own: no rows of the fit are there."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 900)
+    X = rng.normal(size=(900, 5)) + 3 * np.outer(y, [1, 0, 1, 0, 0])
+    erasure = ex.RLACE(strength=0.5).fit(X[:500], y[:500]).erasure_
+    audit = ex.audit(erasure, X[500:], y[500:], probes=["linear discriminant"]).to_dict()
+    page = Page(render(audit))
+    assert "Sampling error of the fit is no excuse" in page.words
+    assert "Expected from sampling error alone" not in page.words
+    assert "No rows of the fit, 400 test rows of which 400 are fresh" in page.words
+    assert "Rows of the fit" not in [heading.strip() for heading in page.headings]
+    assert page.table("label")[0] == ["label", "test rows"]
+
+
+def test_word_tests_that_were_not_run_are_named(words):
+    words["association"]["skipped"] = [
+        {
+            "name": "math-art",
+            "reason": "no word of the set 'x' has a vector here",
+            "missing": ["amy"],
+        }
+    ]
+    page = Page(render(words))
+    assert "math-art: no word of the set 'x' has a vector here (amy)." in page.words

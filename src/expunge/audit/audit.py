@@ -12,8 +12,9 @@ import sklearn
 from expunge._version import __version__
 from expunge.audit import content
 from expunge.audit.certificates import Certified, certified
-from expunge.audit.fresh import Freshness, fresh_rows, share_of_fit
-from expunge.audit.given import Given, Part, erased, gather
+from expunge.audit.fit import FitFacts, fit_facts
+from expunge.audit.fresh import Freshness
+from expunge.audit.given import Given, erased, gather
 from expunge.audit.limits import limits_of, notes_of
 from expunge.audit.probes import choose_probes
 from expunge.audit.probing import (
@@ -26,6 +27,7 @@ from expunge.audit.probing import (
 )
 from expunge.audit.residue import Residue, expected_residue
 from expunge.audit.result import Audit
+from expunge.audit.roles import Roles, roles_of
 from expunge.audit.verdict import verdict_of
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_number, check_rng, check_rows
@@ -39,8 +41,8 @@ SECTIONS = 7  # steps of the progress bar beside the probes
 
 def audit(
     erasure: Any,
-    X_train: Any,
-    y_train: Any,
+    X_train: Any = None,
+    y_train: Any = None,
     X_test: Any = None,
     y_test: Any = None,
     *,
@@ -49,6 +51,8 @@ def audit(
     random_state: Any = 0,
     words: Any = None,
     vocabulary: Any = None,
+    ids: Any = None,
+    fresh: bool = False,
     concept_type: ConceptType = "auto",
     confidence: float = 0.95,
     leak: float = 0.02,
@@ -61,12 +65,11 @@ def audit(
     ----------
     erasure : Erasure, fitted eraser, or object with transform(X)
         One with a true `needs_concept` is given the concept too: ``transform(X, concept=y)``.
-    X_train : array or frame of shape (n, d)
-        The rows of the fit, before erasure.
-    y_train : array of shape (n,) or (n, m)
-        Their concept.
+    X_train, y_train : optional
+        The rows of the fit, before erasure, with their concept. Rows that the fingerprint of the
+        erasure does not know count as fresh, whatever they are passed as.
     X_test, y_test : optional
-        Rows that the eraser has not seen. Without them nothing is called erased.
+        Rows that the eraser has not seen. Without fresh rows nothing is called erased.
     task : pair of arrays, optional
         Classes of a task for the training and for the test rows, for fairness.
     probes : {"default", "linear", "nonlinear"} or list of str and Probe
@@ -78,6 +81,13 @@ def audit(
     vocabulary : pair (words, vectors), optional
         For association tests, agreement with people and neighbours. By default the rows that
         `words` names.
+    ids : pair of arrays, or array, optional
+        Who or what each row belongs to: for the training and the test rows, or for one of them (the
+        test rows, if both are there). Test rows whose id a training row has are not fresh; values
+        are then not compared. Rows of one id are never on both sides of a probe.
+    fresh : bool
+        Trust that the test rows, or the rows if there is one set of them, were not in the fit,
+        whatever numbers they share with it.
     concept_type : {"auto", "classes", "labels", "continuous"}
         "auto": what the erasure was fitted for, if it says so.
     confidence : float
@@ -120,8 +130,9 @@ def audit(
         task=task,
         names=words,
         concept_type=concept_type,
+        ids=ids,
     )
-    chosen = choose_probes(probes, given.train.concept.kind)
+    chosen = choose_probes(probes, given.first.concept.kind)
     limits = _sizes(sizes)
     named = _vocabulary(given, words, vocabulary)
     shown = sys.stderr.isatty() if verbose is None else verbose
@@ -130,7 +141,8 @@ def audit(
     with Progress("audit", total, shown) as progress:
         tell = _counter(progress)
         terms = Terms(chosen, limits, confidence, leak, seed, tell)
-        return _run(given, terms, named, tell)
+        tell("which rows are fresh")
+        return _run(given, roles_of(given, fresh=bool(fresh)), terms, named)
 
 
 def _sizes(sizes: Any) -> Sizes:
@@ -143,23 +155,23 @@ def _sizes(sizes: Any) -> Sizes:
     )
 
 
-def _run(given: Given, terms: Terms, named: Any, tell: Callable[[str], None]) -> Audit:
-    tell("which rows are fresh")
-    freshness, new, reason = _new_rows(given)
-    shown = given.train if given.test is None else given.test
+def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
+    tell, shown = terms.tell, given.last
     same = fresh = training = None
-    if new is None:
-        training = fresh_protocol(given.train, terms, "training_rows")
+    if roles.new is None:
+        training = fresh_protocol(given.first, terms, "training_rows")
     else:
-        same, fresh = same_protocol(given.train, new, terms), fresh_protocol(new, terms)
-    tell("expected residue")
-    residue = _residue(given, fresh)
+        fresh = fresh_protocol(roles.new, terms)
+        same = None if roles.fit is None else same_protocol(roles.fit, roles.new, terms)
     tell("certificates")
-    proofs = _certificates(given, terms.seed)
+    proofs = _certificates(given, roles, terms.seed)
+    tell("expected residue")
+    facts = fit_facts(given, roles, proofs.get("train"))
+    residue = _residue(given, roles, facts, fresh)
     tell("clusters and pictures")
     sections: dict[str, Any] = {
-        "data": _data_section(given, freshness, terms),
-        "concept": content.concept_section(given),
+        "data": _data_section(given, roles, terms),
+        "concept": content.concept_section(given, roles),
         "erasure": content.erasure_section(given),
         "spectrum": given.spectrum,
         "pca": content.pca_section(shown, terms.seed),
@@ -174,11 +186,11 @@ def _run(given: Given, terms: Terms, named: Any, tell: Callable[[str], None]) ->
         sections["association"] = content.association_section(names, before, after, terms.seed)
     tell("the task")
     sections["fairness"] = None
-    if given.test is not None:
+    if given.train is not None and given.test is not None:
         sections["fairness"] = content.fairness_section(
             given.train, given.test, terms.confidence, terms.seed
         )
-    verdict = verdict_of(same, fresh, residue, leak=terms.leak, reason=reason)
+    verdict = verdict_of(same, fresh, residue, facts, leak=terms.leak, reason=roles.reason)
     sections["limits"] = limits_of(given, verdict)
     sections["settings"] = _settings(terms)
     sections["versions"] = {
@@ -200,46 +212,46 @@ def _counter(progress: Progress) -> Callable[[str], None]:
     return tell
 
 
-def _new_rows(given: Given) -> tuple[Freshness | None, Part | None, str]:
-    """What is known of the test rows, the fresh ones, and why there are none."""
-    if given.test is None:
-        return None, None, "it was measured on the training rows only"
-    freshness = fresh_rows(given.test.before, given.train.before, given.meta)
-    new = given.test.take(freshness.fresh)
-    if not len(new):
-        return freshness, None, "all test rows are rows the eraser was fitted on"
-    if too_few(new):
-        count = len(new)
-        return freshness, None, f"only {count} of the test rows are fresh, too few to probe"
-    return freshness, new, ""
+def _residue(
+    given: Given, roles: Roles, facts: FitFacts, fresh: ProtocolResult | None
+) -> Residue | None:
+    """What sampling error of the fit leaves, if the eraser is exact and the size of its fit known.
 
-
-def _residue(given: Given, fresh: ProtocolResult | None) -> Residue | None:
-    """Of an exact eraser, whatever was audited."""
+    How far classes are apart is taken from the rows of the fit, or else from the fresh ones.
+    """
+    part = roles.new if roles.fit is None else roles.fit
+    if facts.size is None or part is None:
+        return None
     linear = None if fresh is None else fresh.after.get("linear")
-    moments = Moments.of(given.train.before, given.train.concept)
-    return expected_residue(moments, 0 if linear is None else linear.n_train)
+    moments = Moments.of(part.before, part.concept)
+    told = bool(getattr(given.subject, "needs_concept", False))
+    count = 0 if linear is None else linear.n_train
+    return expected_residue(moments, count, fit=facts.size, conditional=told)
 
 
-def _certificates(given: Given, seed: int) -> dict[str, Certified]:
+def _certificates(given: Given, roles: Roles, seed: int) -> dict[str, Certified]:
     if given.erasure is None:
         return {}
-    found = {"train": certified(given.erasure, given.train, seed)}
-    if given.test is not None and not too_few(given.test):
-        found["test"] = certified(given.erasure, given.test, seed)
+    found = {}
+    if roles.fit is not None:
+        found["train"] = certified(given.erasure, roles.fit, seed)
+    tested = given.test if roles.fit is given.train else roles.new
+    if tested is not None and not too_few(tested):
+        found["test"] = certified(given.erasure, tested, seed)
     return found
 
 
-def _data_section(given: Given, freshness: Freshness | None, terms: Terms) -> dict[str, Any]:
-    share = share_of_fit(given.train.before, given.meta)
-    counts = {"n_fresh": 0, "n_in_train": 0, "n_known": 0, "n_undecided": 0, "fingerprint": False}
+def _data_section(given: Given, roles: Roles, terms: Terms) -> dict[str, Any]:
+    freshness = roles.freshness
+    if freshness is None:  # all rows are rows of the fit
+        freshness = Freshness(np.zeros(0, dtype=bool))
     return {
-        "n_train": len(given.train),
-        "n_test": 0 if given.test is None else len(given.test),
-        "n_features": int(given.train.before.shape[1]),
-        **(counts if freshness is None else freshness.to_dict()),
-        "share_of_fit": share,
-        "notes": notes_of(given, freshness, share, terms.sizes),
+        "n_train": 0 if roles.fit is None else len(roles.fit),
+        "n_test": roles.n_test,
+        "n_features": int(given.first.before.shape[1]),
+        **freshness.to_dict(),
+        "share_of_fit": roles.share,
+        "notes": notes_of(given, roles, terms.sizes),
     }
 
 
@@ -279,4 +291,4 @@ def _vocabulary(given: Given, words: Any, vocabulary: Any) -> Any:
             f"{len(names)} words and {len(vectors)} vectors",
             "Pass one word per vector",
         )
-    return names, vectors, np.asarray(erased(given.subject, vectors, given.train.concept))
+    return names, vectors, np.asarray(erased(given.subject, vectors, given.first.concept))

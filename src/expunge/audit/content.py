@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,13 @@ from expunge.audit.measures import exact_binomial
 from expunge.audit.neighbours import neighbour_changes
 from expunge.audit.probe import Training
 from expunge.audit.probing import stratified
+from expunge.audit.roles import Roles
 from expunge.audit.similarity import places, similarity_correlation
 from expunge.concept import Concept
 from expunge.errors import InputError
+
+if TYPE_CHECKING:
+    from expunge.data import WeatTest
 
 __all__ = [
     "association_section",
@@ -48,7 +52,7 @@ def erasure_section(given: Given) -> dict[str, Any]:
     return {
         "type": type(given.subject).__name__,
         "rank": getattr(given.subject, "rank", None),
-        "n_features": int(given.train.before.shape[1]),
+        "n_features": int(given.first.before.shape[1]),
         "orthogonal": None if e is None else e.is_orthogonal,
         "needs_concept": bool(getattr(given.subject, "needs_concept", False)),
         "method": meta.get("method"),
@@ -62,9 +66,9 @@ def erasure_section(given: Given) -> dict[str, Any]:
     }
 
 
-def concept_section(given: Given) -> dict[str, Any]:
-    """The concept and how common each label is."""
-    concept = given.train.concept
+def concept_section(given: Given, roles: Roles) -> dict[str, Any]:
+    """The concept and how common each label is among the rows of the fit and the others."""
+    concept = given.first.concept
 
     def means(part: Part | None) -> list[float] | None:
         return None if part is None else part.concept.columns().mean(axis=0).tolist()
@@ -72,8 +76,8 @@ def concept_section(given: Given) -> dict[str, Any]:
     return {
         "kind": concept.kind,
         "labels": [str(label) for label in concept.labels],
-        "train_means": means(given.train),
-        "test_means": means(given.test),
+        "train_means": means(roles.fit),
+        "test_means": means(given.test if roles.fit is given.train else roles.new),
     }
 
 
@@ -128,24 +132,29 @@ def association_section(
     words: Sequence[str], before: NDArray[Any], after: NDArray[Any], seed: int
 ) -> dict[str, Any]:
     """Association tests, agreement with people and neighbours, as far as the words allow."""
-    tests = []
+    tests, skipped = [], []
+    known = places(words, len(words))
     for test in paper_weat_tests():
-        try:
-            pair = [weat_tests(V, words, tests=[test], random_state=seed) for V in (before, after)]
-        except InputError:  # a set of the test has no word here
+        if (lacking := _lacking(test, known)) is not None:
+            skipped.append(lacking)
             continue
+        pair = [weat_tests(V, words, tests=[test], random_state=seed) for V in (before, after)]
         first, second = (found[0].to_dict() for found in pair)
         tests.append({"name": test.name, "before": first, "after": second})
     try:
         agreement = [similarity_correlation(V, words).to_dict() for V in (before, after)]
         similarity = {"name": "SimLex-999", "before": agreement[0], "after": agreement[1]}
-    except InputError:  # too few of its words
+    except InputError as error:  # too few of its words
         similarity = None
+        skipped.append(
+            {"name": "SimLex-999", "reason": f"{error.problem} ({error.received})", "missing": []}
+        )
     queries = _queries(words)
     changes = neighbour_changes(before, after, words, queries, min(5, len(words) - 1))
     return {
         "n_words": len(words),
         "weat": tests,
+        "skipped": skipped,
         "similarity": similarity,
         "neighbours": [change.to_dict() for change in changes],
     }
@@ -184,6 +193,20 @@ def fairness_section(
 
 def _comparable(part: Part) -> bool:
     return part.before.shape == part.after.shape and len(part) > 1
+
+
+def _lacking(test: WeatTest, known: Mapping[str, int]) -> dict[str, Any] | None:
+    """Why an association test cannot be run, with the words it lacks; None if it can."""
+    sets = test.first_target, test.second_target, test.first_attribute, test.second_attribute
+    empty = [part for part in sets if not any(word in known for word in part.words)]
+    if not empty:
+        return None
+    names = " and ".join(repr(part.name) for part in empty)
+    return {
+        "name": test.name,
+        "reason": f"no word of the set {names} has a vector here",
+        "missing": [word for part in empty for word in part.words],
+    }
 
 
 def _queries(words: Sequence[str]) -> list[str]:

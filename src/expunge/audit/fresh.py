@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.repeats import by_chance, hashed, real_share, repeated
 from expunge.fingerprint import Fingerprint
-from expunge.parallel import blocks
 
-__all__ = ["Freshness", "fresh_rows", "row_hashes", "share_of_fit"]
+__all__ = ["Freshness", "fresh_by_ids", "fresh_rows", "share_of_fit", "trusted"]
+
+RARELY = 0.05  # share of chance repeats that may be left out without bending the sample
+ALL = 0.95  # share of rows of the fit from which on all of them are taken to be
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,27 +34,83 @@ class Freshness:
         tell, while it did recognise others that are not among the training rows.
     fingerprint : bool
         Whether the erasure has a fingerprint at all.
+    judged_by : {"values", "ids", "trust"}
+        What rows were told apart by.
+    n_repeats : int
+        Fresh rows whose numbers a row of the fit has as well, as chance explains.
+    repeats_expected : float
+        Share of rows that chance alone repeats.
+    unclear : bool
+        Whether some test rows are rows of the fit and others only repeat their numbers, so that
+        none can be called fresh.
     """
 
     fresh: NDArray[np.bool_]
-    n_in_train: int
-    n_known: int
-    n_undecided: int
-    fingerprint: bool
+    n_in_train: int = 0
+    n_known: int = 0
+    n_undecided: int = 0
+    fingerprint: bool = False
+    judged_by: str = "values"
+    n_repeats: int = 0
+    repeats_expected: float = 0.0
+    unclear: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts."""
-        return {
-            "n_fresh": int(self.fresh.sum()),
-            "n_in_train": self.n_in_train,
-            "n_known": self.n_known,
-            "n_undecided": self.n_undecided,
-            "fingerprint": self.fingerprint,
-        }
+        """The counts, and how they were found."""
+        plain = {key: value for key, value in vars(self).items() if key != "fresh"}
+        return {"n_fresh": int(self.fresh.sum()), **plain}
+
+
+def trusted(n: int, meta: dict[str, Any]) -> Freshness:
+    """All rows are fresh, because the user says so.
+
+    Parameters
+    ----------
+    n : int
+    meta : dict
+        Of the erasure.
+
+    Returns
+    -------
+    Freshness
+    """
+    sketches = any(True for _ in fingerprints(meta))
+    return Freshness(np.ones(n, dtype=bool), fingerprint=sketches, judged_by="trust")
+
+
+def fresh_by_ids(
+    ids_test: NDArray[Any], ids_train: NDArray[Any], meta: dict[str, Any]
+) -> Freshness:
+    """Tell the test rows whose ids no training row has.
+
+    Parameters
+    ----------
+    ids_test, ids_train : arrays of shape (n,) and (m,)
+    meta : dict
+        Of the erasure.
+
+    Returns
+    -------
+    Freshness
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.fresh import fresh_by_ids
+    >>> fresh_by_ids(np.array([3, 4, 5]), np.array([1, 2, 3]), {}).fresh
+    array([False,  True,  True])
+    """
+    there = np.isin(ids_test, ids_train)
+    sketches = any(True for _ in fingerprints(meta))
+    return Freshness(~there, int(there.sum()), fingerprint=sketches, judged_by="ids")
 
 
 def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]) -> Freshness:
     """Tell the test rows that neither the training rows nor the fingerprint know.
+
+    In a table new rows may repeat old numbers; see `expunge.audit.repeats`. Where chance explains
+    all repeats, all rows are fresh. Where it does not, rows that repeat are left out if chance
+    repeats are rare; else it is unclear which rows are fresh.
 
     Parameters
     ----------
@@ -68,59 +127,88 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
     --------
     >>> import numpy as np
     >>> from expunge.audit.fresh import fresh_rows
-    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> X = np.random.default_rng(0).normal(size=(6, 2))
     >>> fresh_rows(X, X[:4], {}).fresh
     array([False, False, False, False,  True,  True])
     """
-    seen = set(row_hashes(X_train))
-    in_train = np.array([found in seen for found in row_hashes(X_test)], dtype=bool)
-    known, decided = np.zeros(len(X_test), dtype=bool), np.ones(len(X_test), dtype=bool)
-    sketches = list(_fingerprints(meta))
+    old, new = hashed(X_train), hashed(X_test)
+    in_train = np.isin(new, old)
+    known, decided = np.zeros(len(new), dtype=bool), np.ones(len(new), dtype=bool)
+    sketches = list(fingerprints(meta))
     for sketch in sketches:
         known |= sketch.known(X_test)
         decided &= sketch.decides(X_test)
-    undecided = np.zeros(len(X_test), dtype=bool)
+    counts: dict[str, Any] = {
+        "n_in_train": int(in_train.sum()),
+        "n_known": int(known.sum()),
+        "fingerprint": bool(sketches),
+    }
+    seen = in_train | known
+    if seen.any() and by_chance(X_test):
+        chance = (repeated(old), _chance(sketches, old, new))
+        shares = (
+            real_share(int(in_train.sum()), len(new), chance[0]),
+            real_share(int((known & decided).sum()), int(decided.sum()), chance[1]),
+        )
+        share = max(s or 0.0 for s in shares)
+        counts["repeats_expected"] = max(chance)
+        if share == 0:
+            every = np.ones(len(new), dtype=bool)
+            return Freshness(every, n_repeats=int(seen.sum()), **counts)
+        if share < ALL and max(chance) > RARELY:
+            return Freshness(np.zeros(len(new), dtype=bool), unclear=True, **counts)
+    undecided = np.zeros(len(new), dtype=bool)
     if np.any(known & ~in_train):  # then the fit had rows that were not passed as X_train
-        undecided = ~(decided | in_train | known)
-    return Freshness(
-        fresh=~(in_train | known | undecided),
-        n_in_train=int(in_train.sum()),
-        n_known=int(known.sum()),
-        n_undecided=int(undecided.sum()),
-        fingerprint=bool(sketches),
-    )
+        undecided = ~(decided | seen)
+    return Freshness(~(seen | undecided), n_undecided=int(undecided.sum()), **counts)
 
 
-def share_of_fit(X_train: NDArray[Any], meta: dict[str, Any]) -> float | None:
-    """Share of the training rows that the erasure was fitted on; None where that is not known."""
-    known, decided = 0, 0
-    for sketch in _fingerprints(meta):
-        can = sketch.decides(X_train)
-        known += int((sketch.known(X_train) & can).sum())
-        decided += int(can.sum())
-    return known / decided if decided else None
-
-
-def row_hashes(X: NDArray[Any]) -> Iterator[int]:
-    """A hash of each row as float32, so that float64 and float32 copies agree.
+def share_of_fit(X: NDArray[Any], meta: dict[str, Any]) -> float | None:
+    """Share of the rows that the erasure was fitted on; None where that is not known.
 
     Parameters
     ----------
     X : array of shape (n, d)
+        Before erasure.
+    meta : dict
+        Of the erasure.
 
-    Yields
-    ------
-    int
+    Returns
+    -------
+    float or None
+        Rows of a table that only repeat rows of the fit are not counted, as far as chance explains
+        them.
     """
-    for lo, hi in blocks(0, len(X)):
-        with np.errstate(over="ignore"):
-            part = np.ascontiguousarray(X[lo:hi], dtype=np.float32) + np.float32(0)  # -0 becomes 0
-        yield from (hash(row.tobytes()) for row in part)
+    sketches = list(fingerprints(meta))
+    known, decided = 0, 0
+    for sketch in sketches:
+        can = sketch.decides(X)
+        known += int((sketch.known(X) & can).sum())
+        decided += int(can.sum())
+    if not decided:
+        return None
+    if known in (0, decided) or not by_chance(X):
+        return known / decided
+    return real_share(known, decided, _chance(sketches, hashed(X[:0]), hashed(X)))
 
 
-def _fingerprints(meta: dict[str, Any]) -> Iterator[Fingerprint]:
+def _chance(sketches: list[Fingerprint], old: NDArray[np.int64], new: NDArray[np.int64]) -> float:
+    """Share of new rows that repeat a row of the fit by chance, as far as that is known.
+
+    Sketches of old versions have no counts. Fewer rows than the fit had then give a lower bound by
+    the repeats among them.
+    """
+    bounds = [0.0]
+    for sketch in sketches:
+        bounds.append(sketch.repeated())
+        if sketch.counts is None:
+            bounds += [repeated(rows) for rows in (old, new) if len(rows) <= sketch.n]
+    return max(bounds)
+
+
+def fingerprints(meta: dict[str, Any]) -> Iterator[Fingerprint]:
     """Of the erasure, and of the steps it was put together from."""
     if "fingerprint" in meta:
         yield Fingerprint.from_meta(meta["fingerprint"])
     for step in meta.get("steps", ()):
-        yield from _fingerprints(step)
+        yield from fingerprints(step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,8 @@ class Part:
     concept : Concept
     task : Concept or None
     names : tuple of str or None
+    ids : array of shape (n,) or None
+        Who or what a row belongs to: rows of one id are never on both sides of a probe.
     """
 
     before: NDArray[Any]
@@ -38,6 +40,7 @@ class Part:
     concept: Concept
     task: Concept | None
     names: tuple[str, ...] | None
+    ids: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return int(self.before.shape[0])
@@ -55,6 +58,22 @@ class Part:
             self.concept.take(rows),
             None if self.task is None else self.task.take(rows),
             None if self.names is None else tuple(self.names[i] for i in rows),
+            None if self.ids is None else self.ids[rows],
+        )
+
+    def joined(self, other: Part) -> Part:
+        """These rows and then the others, with the same concept; without task and names."""
+        values = np.concatenate([self.concept.values, other.concept.values])
+        ids = None
+        if self.ids is not None and other.ids is not None:
+            ids = np.concatenate([self.ids, other.ids])
+        return Part(
+            np.concatenate([self.before, other.before]),
+            np.concatenate([self.after, other.after]),
+            Concept(self.concept.kind, values, self.concept.labels),
+            None,
+            None,
+            ids,
         )
 
 
@@ -70,20 +89,37 @@ class Given:
         What is known about how it was made.
     spectrum : list of float or None
         Eigenvalues before rounding, where a fitted eraser was passed that has them.
-    train : Part
+    train : Part or None
+        What was passed as rows of the fit.
     test : Part or None
+        What was passed as new rows. One of the two is there.
+    half : bool
+        Whether rows of 16 bits were passed. They are erased in 32, as the fit saw them.
     """
 
     subject: Any
     meta: dict[str, Any]
     spectrum: list[float] | None
-    train: Part
+    train: Part | None
     test: Part | None
+    half: bool = False
 
     @property
     def erasure(self) -> Erasure | None:
         """The subject, if it is an affine map that can be certified."""
         return self.subject if isinstance(self.subject, Erasure) else None
+
+    @property
+    def first(self) -> Part:
+        """The training rows; without them the test rows."""
+        part = self.test if self.train is None else self.train
+        assert part is not None
+        return part
+
+    @property
+    def last(self) -> Part:
+        """The test rows; without them the training rows."""
+        return self.first if self.test is None else self.test
 
 
 def gather(
@@ -96,12 +132,13 @@ def gather(
     task: Any,
     names: Any,
     concept_type: ConceptType,
+    ids: Any = None,
 ) -> Given:
     """Check what the user passed and erase the rows.
 
     Parameters
     ----------
-    erasure, X_train, y_train, X_test, y_test, task, concept_type
+    erasure, X_train, y_train, X_test, y_test, task, concept_type, ids
         As in `audit`.
     names : pair of sequences of str, sequence of str for the test rows, or None
 
@@ -114,44 +151,98 @@ def gather(
     meta = dict(meta) if isinstance(meta, dict) else {}
     found = getattr(erasure, "spectrum_", None)
     spectrum = None if found is None else [float(value) for value in found]
-    known_kind = (meta.get("concept") or {}).get("kind")
-    if (X_test is None) != (y_test is None):
-        raise InputError(
-            "X_test and y_test belong together", "one without the other", "Pass both or neither"
+    _check_passed(X_train, y_train, X_test, y_test)
+    passed = [
+        (X, y, name)
+        for X, y, name in ((X_train, y_train, "train"), (X_test, y_test, "test"))
+        if X is not None
+    ]
+    both = len(passed) == 2
+    extras = {
+        "task": _pair(task, both, "task"),
+        "names": _pair(names, both, "words", lone_is_test=True),
+        "ids": _pair(ids, both, "ids", lone_is_test=True),
+    }
+    parts: dict[str, Part] = {}
+    half = False
+    for place, (X, y, name) in enumerate(passed):
+        rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
+        half |= rows.dtype.itemsize == 2
+        own = {key: pair[place] for key, pair in extras.items()}
+        known_kind = (meta.get("concept") or {}).get("kind")
+        parts[name] = _checked_part(
+            subject, rows, y, name, own, parts.get("train"), concept_type, known_kind
         )
-    rows = check_rows(X_train, name="X_train")
-    several = split_concepts(y_train, rows.n_samples) is not None
-    kind = known_kind if concept_type == "auto" and known_kind and not several else concept_type
-    concept = check_concept(
-        y_train, rows.n_samples, concept_type=kind, name="y_train", owner="An audit"
-    )
-    tasks = _pair(task, X_test is not None, "task")
-    train_task = None
-    if tasks[0] is not None:
-        train_task = check_concept(
-            tasks[0],
-            rows.n_samples,
-            concept_type="classes",
-            name="task of the training rows",
-            owner="An audit",
-        )
-    named = _pair(names, X_test is not None, "words", lone_is_test=True)
-    train = _part(subject, rows.X, concept, train_task, named[0], "X_train")
-    if X_test is None:
-        return Given(subject, meta, spectrum, train, None)
-    rows = check_rows(X_test, name="X_test", least=1)
-    if rows.n_features != train.before.shape[1]:
+    return Given(subject, meta, spectrum, parts.get("train"), parts.get("test"), half)
+
+
+def _check_passed(X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> None:
+    for name, X, y in (("train", X_train, y_train), ("test", X_test, y_test)):
+        if (X is None) != (y is None):
+            raise InputError(
+                f"X_{name} and y_{name} belong together",
+                "one without the other",
+                "Pass both or neither",
+            )
+    if X_train is None and X_test is None:
         raise InputError(
-            f"X_test has {rows.n_features} features, but X_train has {train.before.shape[1]}",
-            f"shape ({rows.n_samples}, {rows.n_features})",
+            "There are no rows to audit on",
+            "neither X_train nor X_test",
+            "Pass rows with their concept: those of the fit as X_train, new ones as X_test",
+        )
+
+
+def _checked_part(
+    subject: Any,
+    rows: Any,
+    y: Any,
+    name: str,
+    own: dict[str, Any],
+    first: Part | None,
+    concept_type: ConceptType,
+    known_kind: ConceptType | None,
+) -> Part:
+    """Rows with all that belongs to them; classes in the codes of the first rows, if any."""
+    n = rows.n_samples
+    if first is not None and rows.n_features != first.before.shape[1]:
+        raise InputError(
+            f"X_{name} has {rows.n_features} features, but X_train has {first.before.shape[1]}",
+            f"shape ({n}, {rows.n_features})",
             "Pass the same columns",
         )
-    test_concept = _in_codes_of(concept, y_test, rows.n_samples, "y_test")
-    test_task = None
-    if train_task is not None:
-        test_task = _in_codes_of(train_task, tasks[1], rows.n_samples, "task of the test rows")
-    test = _part(subject, rows.X, test_concept, test_task, named[1], "X_test")
-    return Given(subject, meta, spectrum, train, test)
+    task = None
+    which = "training" if name == "train" else "test"
+    if first is None:
+        several = split_concepts(y, n) is not None
+        kind = known_kind if concept_type == "auto" and known_kind and not several else concept_type
+        concept = check_concept(y, n, concept_type=kind, name=f"y_{name}", owner="An audit")
+        if own["task"] is not None:
+            task = check_concept(
+                own["task"],
+                n,
+                concept_type="classes",
+                name=f"task of the {which} rows",
+                owner="An audit",
+            )
+    else:
+        concept = _in_codes_of(first.concept, y, n, f"y_{name}")
+        if first.task is not None:
+            task = _in_codes_of(first.task, own["task"], n, f"task of the {which} rows")
+    X = np.asarray(rows.X)
+    X = X.astype(np.float32) if X.dtype == np.float16 else X
+    part = _part(subject, X, concept, task, own["names"], f"X_{name}")
+    return part if own["ids"] is None else replace(part, ids=_ids(own["ids"], n, name))
+
+
+def _ids(ids: Any, n: int, name: str) -> NDArray[Any]:
+    found = np.asarray(ids)
+    if found.shape != (n,):
+        raise InputError(
+            f"ids must name every row of X_{name}",
+            f"shape {found.shape} for {n} rows",
+            "Pass one id per row; rows that belong together may share one",
+        )
+    return found.astype(str) if found.dtype.kind == "O" else found
 
 
 def _subject(erasure: Any) -> Any:
@@ -224,20 +315,25 @@ def erased(subject: Any, X: NDArray[Any], concept: Concept) -> Any:
     return subject.transform(X, concept=labels)
 
 
-def _pair(given: Any, tested: bool, name: str, *, lone_is_test: bool = False) -> tuple[Any, Any]:
-    """(for the training rows, for the test rows) of an optional argument."""
+def _pair(given: Any, both: bool, name: str, *, lone_is_test: bool = False) -> tuple[Any, Any]:
+    """(for the first, for the second rows that were passed) of an optional argument."""
     if given is None:
         return None, None
     if isinstance(given, tuple) and len(given) == 2:
-        if (given[1] is None) == tested and not lone_is_test:
+        there = [part for part in given if part is not None]
+        if not both and len(there) == 1:
+            return there[0], None
+        if not both or (any(part is None for part in given) and not lone_is_test):
             raise InputError(
                 f"{name} must cover the training and the test rows",
-                "a pair with None in it" if tested else "two parts without X_test",
+                "a pair with None in it" if both else "two parts for one set of rows",
                 f"Pass {name}=(for X_train, for X_test)",
             )
         return given
-    if lone_is_test or not tested:
-        return (None, given) if tested else (given, None)
+    if not both:
+        return given, None
+    if lone_is_test:
+        return None, given
     raise InputError(
         f"{name} must be a pair",
         type(given).__name__,

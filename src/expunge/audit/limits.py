@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from expunge.audit.fresh import Freshness
 from expunge.audit.given import Given
 from expunge.audit.probing import Sizes
+from expunge.audit.roles import Roles
 from expunge.audit.verdict import Verdict
 
 __all__ = ["limits_of", "notes_of"]
@@ -32,7 +32,7 @@ def limits_of(given: Given, verdict: Verdict) -> list[str]:
             "The concept is hidden from linear predictors at best: the non-linear probes above "
             "read it from the erased rows."
         )
-    if given.train.concept.kind == "classes" and given.train.concept.width == 2:
+    if given.first.concept.kind == "classes" and given.first.concept.width == 2:
         limits.append(
             "Two classes are a simplification made by the labels. What they leave out is neither "
             "erased nor measured."
@@ -46,17 +46,13 @@ def limits_of(given: Given, verdict: Verdict) -> list[str]:
     return limits
 
 
-def notes_of(
-    given: Given, freshness: Freshness | None, share: float | None, sizes: Sizes
-) -> list[str]:
+def notes_of(given: Given, roles: Roles, sizes: Sizes) -> list[str]:
     """What to know about the rows.
 
     Parameters
     ----------
     given : Given
-    freshness : Freshness or None
-    share : float or None
-        Share of the training rows that the erasure was fitted on.
+    roles : Roles
     sizes : Sizes
 
     Returns
@@ -65,25 +61,68 @@ def notes_of(
     """
     notes = []
     if getattr(given.subject, "needs_concept", False):
-        notes.append("This erasure was told the concept of every row, the test rows included.")
-    if freshness is not None and not freshness.fingerprint:
+        notes.append(
+            "This erasure was told the concept of every row, the test rows included. It moves rows "
+            "by their class: where numbers are whole or few, what is left behind the decimal point "
+            "can give the class away."
+        )
+    if given.half:
+        notes.append("Rows of 16 bits were erased in 32 bits, as the fit saw them.")
+    if roles.renamed:
+        notes.append(
+            "Rows passed as training rows were not in the fit, so they count as fresh. No probe "
+            "could learn from the rows of the fit."
+        )
+    return notes + _on_freshness(roles) + _on_the_fit(given, roles, sizes)
+
+
+def _on_freshness(roles: Roles) -> list[str]:
+    """How fresh rows were told from others."""
+    freshness, notes = roles.freshness, list[str]()
+    if freshness is None:
+        return notes
+    if freshness.judged_by == "trust":
+        return ["That these rows are fresh was taken on trust (fresh=True)."]
+    if freshness.judged_by == "ids":
+        notes.append("Rows were told apart by the ids that were passed, not by their values.")
+    elif not freshness.fingerprint:
         notes.append(
             "What was audited has no fingerprint of its fit: test rows count as fresh if they are "
             "not among the training rows."
         )
-    if freshness is not None and (seen := len(freshness.fresh) - int(freshness.fresh.sum())):
+    if freshness.n_repeats:
+        notes.append(
+            f"{freshness.n_repeats:,} of {len(freshness.fresh):,} test rows have the same numbers "
+            f"as a row of the fit. Chance alone makes {freshness.repeats_expected:.0%} of rows "
+            "like these repeat others, so they were kept as fresh. Pass ids to be sure."
+        )
+    seen = len(freshness.fresh) - int(freshness.fresh.sum())
+    if seen and not freshness.unclear:
         notes.append(
             f"{seen:,} test rows were left out: {freshness.n_in_train:,} are among the training "
             f"rows, {freshness.n_known:,} are known from the fit, {freshness.n_undecided:,} may be."
         )
-    if share is not None and share < 1:
+    return notes
+
+
+def _on_the_fit(given: Given, roles: Roles, sizes: Sizes) -> list[str]:
+    """How far the training rows are the rows of the fit."""
+    notes, fit, n = list[str](), roles.fit, given.meta.get("n")
+    if fit is None:
+        return notes
+    if roles.share is not None and roles.share < 1:
         notes.append(
-            f"About {share:.0%} of the training rows belong to the fit: the protocol of same rows "
-            "is meant for exactly the rows of the fit."
+            f"About {roles.share:.0%} of the training rows belong to the fit: the protocol of same "
+            "rows is meant for exactly the rows of the fit."
         )
-    if len(given.train) > sizes.linear_train:
+    elif n is not None and len(fit) != n:
         notes.append(
-            f"Linear probes learn from {sizes.linear_train:,} of {len(given.train):,} rows of the "
+            f"The fit had {n:,} rows, not these {len(fit):,}: the protocol of same rows is meant "
+            "for exactly the rows of the fit."
+        )
+    if len(fit) > sizes.linear_train:
+        notes.append(
+            f"Linear probes learn from {sizes.linear_train:,} of {len(fit):,} rows of the "
             "fit; on a part of them even an exact eraser is not at chance by construction."
         )
     return notes

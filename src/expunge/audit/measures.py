@@ -51,7 +51,7 @@ class Measure:
     Attributes
     ----------
     value : float
-    influence : array of shape (n,)
+    influence : array of shape (n,), or one number for each group of rows
     error : float
         Standard error.
     least, most : float
@@ -82,6 +82,17 @@ class Measure:
     def widened(self, factor: float) -> Measure:
         """The same with a standard error so many times as large."""
         return replace(self, error=factor * self.error)
+
+    def grouped(self, groups: NDArray[np.intp]) -> Measure:
+        """The same where rows of one group are no independent evidence.
+
+        Influences are summed over each group, and the standard error is that of the sums, if it is
+        larger.
+        """
+        sums = np.zeros(int(groups.max()) + 1)
+        np.add.at(sums, groups, self.influence)
+        together = float(np.sqrt(np.sum(sums**2))) / max(len(groups), 1)
+        return replace(self, influence=sums, error=max(self.error, together))
 
     def interval(self, quantile: float) -> Interval:
         """The value and `quantile` standard errors to either side."""

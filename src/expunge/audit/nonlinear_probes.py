@@ -1,18 +1,22 @@
 """Non-linear probes: kernel machine, small network, boosted trees, neighbours and their reverse.
 
-The learners are scikit-learn's, imported when they are run. Rows come centred and scaled.
+The learners are scikit-learn's, imported when they are run. Rows come centred and scaled. Kernel
+machines and, in tables, trees choose their settings inside the rows they learn from.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.kernel_probes import choose_ridge, choose_svm, ridge_values, svm_margins
 from expunge.audit.measures import Scores
 from expunge.audit.probe import Probe, Training
+from expunge.audit.repeats import discrete
 from expunge.linalg import Array
 
 __all__ = ["NONLINEAR_PROBES"]
@@ -23,26 +27,21 @@ STEPS = 1500  # gradient steps the network may take, on however few rows
 PATIENCE = 60  # of them without progress before it stops
 VALIDATED = 500  # rows from which a tenth is set aside to tell when to stop
 NEIGHBOURS = 11
-KERNEL_RIDGE = 1.0
+NARROW = 40  # columns up to which every split of a tree tries them all
 TREES = 60
-FEATURES = 0.3  # share of the columns tried at each split of a tree
+FEATURES = 0.3  # share of the columns tried at each split, where there are more
 
 Codes = NDArray[np.intp]
-Classifier = Callable[[Array, Codes, Array, int], Array]  # X, codes, X_test, seed -> (n x classes)
+Classifier = Callable[[Array, Codes, Array, int, Any], Array]  # X, codes, X_test, seed, settings
 Regressor = Callable[[Array, Array, Array, int], Array]  # X, Z, X_test, seed -> (n x columns)
+Chooser = Callable[[Array, Codes, int], Any]  # X, codes, seed -> settings
 
 
-def _rbf_svm(X: Array, y: Codes, X_test: Array, seed: int) -> Array:
-    """Margins; the kernel is formed by matrix products, whose cost hardly grows with the width."""
-    from sklearn.svm import SVC
-
-    gamma = _gamma(X)
-    machine = SVC(kernel="precomputed", class_weight="balanced", cache_size=500)
-    margin = machine.fit(_kernel(X, X, gamma), y).decision_function(_kernel(X_test, X, gamma))
-    return np.column_stack([-margin / 2, margin / 2]) if margin.ndim == 1 else margin
+def _rbf_svm(X: Array, y: Codes, X_test: Array, seed: int, settings: Any) -> Array:
+    return svm_margins(X, y, X_test, settings)
 
 
-def _network(X: Array, y: Codes, X_test: Array, seed: int) -> Array:
+def _network(X: Array, y: Codes, X_test: Array, seed: int, settings: Any) -> Array:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
@@ -61,21 +60,40 @@ def _network(X: Array, y: Codes, X_test: Array, seed: int) -> Array:
     return np.asarray(np.log(np.maximum(network.predict_proba(X_test), 1e-12)))
 
 
-def _trees(X: Array, y: Codes, X_test: Array, seed: int) -> Array:
+def _trees(X: Array, y: Codes, X_test: Array, seed: int, settings: Any) -> Array:
+    return np.asarray(
+        np.log(np.maximum(_boosted(X, y, seed, settings).predict_proba(X_test), 1e-12))
+    )
+
+
+def _boosted(X: Array, y: Codes, seed: int, settings: dict[str, Any]) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    trees = HistGradientBoostingClassifier(
-        early_stopping=False, max_iter=TREES, max_features=FEATURES, random_state=seed
+    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed, **settings).fit(
+        X, y
     )
-    return np.asarray(np.log(np.maximum(trees.fit(X, y).predict_proba(X_test), 1e-12)))
+
+
+def _choose_trees(X: Array, y: Codes, seed: int) -> dict[str, Any]:
+    """All columns at every split where there are few; in tables also the better of two sizes."""
+    if X.shape[1] > NARROW:
+        return {"max_iter": TREES, "max_features": FEATURES}
+    sizes: list[dict[str, Any]] = [{"max_leaf_nodes": 31}, {"max_leaf_nodes": 5}]
+    order = np.random.default_rng(seed).permutation(len(X))
+    a, b = order[: 2 * len(X) // 3], order[2 * len(X) // 3 :]
+    if not discrete(X) or len(np.unique(y[a])) < len(np.unique(y)):
+        return sizes[0]
+    prior = np.bincount(y[a]) / len(a)
+
+    def right(settings: dict[str, Any]) -> float:
+        said = (_boosted(X[a], y[a], seed, settings).predict_proba(X[b]) / prior).argmax(axis=1)
+        return float(np.mean([np.mean(said[y[b] == k] == k) for k in np.unique(y[b])]))
+
+    return max(sizes, key=right)
 
 
 def _kernel_ridge(X: Array, Z: Array, X_test: Array, seed: int) -> Array:
-    from sklearn.kernel_ridge import KernelRidge
-
-    gamma = _gamma(X)
-    machine = KernelRidge(alpha=KERNEL_RIDGE, kernel="precomputed").fit(_kernel(X, X, gamma), Z)
-    return np.asarray(machine.predict(_kernel(X_test, X, gamma)))
+    return ridge_values(X, Z, X_test, choose_ridge(X, Z, seed))
 
 
 def _regression_trees(X: Array, Z: Array, X_test: Array, seed: int) -> Array:
@@ -87,30 +105,19 @@ def _regression_trees(X: Array, Z: Array, X_test: Array, seed: int) -> Array:
     return np.column_stack([trees.fit(X, z).predict(X_test) for z in Z.T])
 
 
-def _gamma(X: Array) -> float:
-    return float(1 / (X.shape[1] * (X.var() or 1.0)))
-
-
-def _kernel(A: Array, B: Array, gamma: float) -> Array:
-    """exp(-γ ‖a - b‖²) for all pairs of rows."""
-    K = A @ B.T
-    K *= 2
-    K -= np.einsum("ij,ij->i", A, A)[:, None]
-    K -= np.einsum("ij,ij->i", B, B)
-    K *= gamma
-    return np.asarray(np.exp(np.minimum(K, 0, out=K), out=K))
-
-
-def _classifying(name: str, learn: Classifier, *, in_nats: bool = True) -> Probe:
-    """A probe of classes, and of labels one by one."""
+def _classifying(
+    name: str, learn: Classifier, choose: Chooser | None = None, *, in_nats: bool = True
+) -> Probe:
+    """A probe of classes, and of labels one by one; settings are chosen on the evenest label."""
 
     def score(training: Training, X: Array, seed: int) -> Scores:
         concept = training.concept
-        if concept.kind == "classes":
-            S = learn(training.X, concept.values, X, seed)
-        else:
-            pairs = [learn(training.X, z.astype(np.intp), X, seed) for z in concept.values.T]
-            S = np.column_stack([pair[:, 1] - pair[:, 0] for pair in pairs])
+        every = concept.kind == "classes"
+        columns = [concept.values] if every else list(concept.values.T.astype(np.intp))
+        first = max(columns, key=lambda z: z.var()) if choose is not None else columns[0]
+        settings = None if choose is None else choose(training.X, first, seed)
+        found = [learn(training.X, z, X, seed, settings) for z in columns]
+        S = found[0] if every else np.column_stack([pair[:, 1] - pair[:, 0] for pair in found])
         return Scores(S, in_nats, training.prior)
 
     return Probe(name, "nonlinear", ("classes", "labels"), score)
@@ -165,9 +172,9 @@ def _neighbour_means(training: Training, X: Array, seed: int) -> Scores:
 
 
 NONLINEAR_PROBES: tuple[Probe, ...] = (
-    _classifying("RBF-SVM", _rbf_svm, in_nats=False),
+    _classifying("RBF-SVM", _rbf_svm, choose_svm, in_nats=False),
     _classifying("MLP, 128 ReLU", _network),
-    _classifying("boosted trees", _trees),
+    _classifying("boosted trees", _trees, _choose_trees),
     Probe("nearest neighbours", "nonlinear", ("classes", "labels"), _neighbours),
     Probe("anti-clustering", "nonlinear", ("classes", "labels"), _anti_clustering),
     _regressing("kernel ridge, RBF", _kernel_ridge),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.fresh import row_hashes
 from expunge.audit.given import STAGES, Part, Stage
 from expunge.audit.probe import Family, Probe, Training
 from expunge.audit.protocol import FamilyResult, cross_fitted, judged, transferred
+from expunge.audit.repeats import by_chance, hashed
 from expunge.concept import Concept
 from expunge.inputs import check_number
 
@@ -20,7 +20,10 @@ __all__ = [
     "ProtocolResult",
     "Sizes",
     "Terms",
+    "fold_numbers",
     "fresh_protocol",
+    "groups_of",
+    "probe_rows",
     "same_protocol",
     "stratified",
     "too_few",
@@ -28,7 +31,7 @@ __all__ = [
 
 Name = Literal["same_rows", "fresh_rows", "training_rows"]
 FEWEST = 10  # rows to cross-fit on
-MANY = 10_000  # rows among which so many different ones are looked for
+UNEVEN = 10.0  # times the median spread of a column that make columns uneven
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,16 @@ class Terms:
     confidence: float
     leak: float
     seed: int
-    tell: Callable[[str], None]
+    tell: Callable[[str], None] = field(default_factory=lambda: _silently)
+
+
+def _silently(note: str) -> None:
+    """Tell nobody."""
 
 
 def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
     """Probes that learn from the rows of the fit, tested on new rows."""
+    groups = groups_of(test.before, test.ids)
 
     def run(stage: Stage, family: Family, probes: Sequence[Probe]) -> FamilyResult:
         sizes = terms.sizes
@@ -131,9 +139,7 @@ def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
         most = sizes.linear_test if family == "linear" else sizes.nonlinear_test
         a = stratified(train.concept, limit, terms.seed)
         b = stratified(test.concept, most, terms.seed)
-        X, Y = _some(train, stage, a), _some(test, stage, b)
-        if family == "nonlinear":
-            X, Y = _standardised(X, Y)
+        X, Y = _scaled(_some(train, stage, a), _some(test, stage, b), family)
         scores = transferred(probes, Training(X, train.concept.take(a)), Y, terms.seed, terms.tell)
         return judged(
             family,
@@ -146,6 +152,7 @@ def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
             n_train_all=len(train),
             n_test_all=len(test),
             folds=1,
+            groups=None if groups is None else groups[b],
         )
 
     return _both_stages("same_rows", run, terms, train.concept)
@@ -153,36 +160,80 @@ def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
 
 def fresh_protocol(part: Part, terms: Terms, name: Name = "fresh_rows") -> ProtocolResult:
     """Probes that learn from some of the rows and are tested on the others, in turns."""
+    groups = groups_of(part.before, part.ids)
 
     def run(stage: Stage, family: Family, probes: Sequence[Probe]) -> FamilyResult:
-        sizes = terms.sizes
-        limit, parts = (
-            (sizes.linear_test, sizes.linear_folds)
-            if family == "linear"
-            else (sizes.nonlinear_test, sizes.nonlinear_folds)
-        )
-        rows = stratified(part.concept, limit, terms.seed)
-        concept = part.concept.take(rows)
-        X = _some(part, stage, rows)
-        if family == "nonlinear":
-            X, _ = _standardised(X, X[:0])
-        folds = _folds(part.before[rows], concept, parts, terms.seed)
-        scores = cross_fitted(probes, X, concept, folds, terms.seed, terms.tell)
-        count = int(folds.max()) + 1
-        return judged(
-            family,
-            probes,
-            scores,
-            concept,
-            confidence=terms.confidence,
-            leak=terms.leak,
-            n_train=len(rows) - len(rows) // count,
-            n_train_all=len(part) - len(part) // count,
-            n_test_all=len(part),
-            folds=count,
-        )
+        return probe_rows(part.at(stage), part.concept, probes, terms, groups)
 
     return _both_stages(name, run, terms, part.concept)
+
+
+def probe_rows(
+    X: NDArray[Any],
+    concept: Concept,
+    probes: Sequence[Probe],
+    terms: Terms,
+    groups: NDArray[np.intp] | None = None,
+) -> FamilyResult:
+    """How well probes of one family read a concept from rows, by cross-fitting.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    concept : Concept
+    probes : sequence of Probe
+        Of one family.
+    terms : Terms
+        Sizes, confidence and seed; its probes are not looked at.
+    groups : int array of shape (n,), optional
+        Rows of one group are never on both sides; see `groups_of`.
+
+    Returns
+    -------
+    FamilyResult
+        `strongest`, with its limits, against `chance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.probes import choose_probes
+    >>> from expunge.audit.probing import Sizes, Terms, probe_rows
+    >>> from expunge.inputs import check_concept
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 500)
+    >>> X = rng.normal(size=(500, 3)) + np.outer(y, [3, 0, 0])
+    >>> probes = choose_probes("linear", "classes")
+    >>> terms = Terms(probes, Sizes(), 0.95, 0.02, 0)
+    >>> found = probe_rows(X, check_concept(y, 500), probes, terms)
+    >>> found.chance, found.strongest.low > 0.85, found.status
+    (0.5, True, 'found')
+    """
+    sizes, family = terms.sizes, probes[0].family
+    limit, parts = (
+        (sizes.linear_test, sizes.linear_folds)
+        if family == "linear"
+        else (sizes.nonlinear_test, sizes.nonlinear_folds)
+    )
+    rows = stratified(concept, limit, terms.seed)
+    some, own = concept.take(rows), None if groups is None else groups[rows]
+    X_some = X if len(rows) == len(X) else X[rows]
+    X_some, _ = _scaled(X_some, X_some[:0], family)
+    folds = fold_numbers(some, parts, terms.seed, own)
+    scores = cross_fitted(probes, X_some, some, folds, terms.seed, terms.tell)
+    count = int(folds.max()) + 1
+    return judged(
+        family,
+        probes,
+        scores,
+        some,
+        confidence=terms.confidence,
+        leak=terms.leak,
+        n_train=len(rows) - len(rows) // count,
+        n_train_all=len(X) - len(X) // count,
+        n_test_all=len(X),
+        folds=count,
+        groups=own,
+    )
 
 
 def _both_stages(
@@ -203,8 +254,8 @@ def _both_stages(
 
 def too_few(part: Part) -> bool:
     """Whether there are not enough different rows, or classes, to cross-fit on."""
-    concept = part.concept
-    if len(part) < FEWEST or len(np.unique(_hashed(part.before[:MANY]))) < FEWEST:
+    concept, groups = part.concept, groups_of(part.before, part.ids)
+    if len(part) < FEWEST or (groups is not None and len(np.unique(groups)) < FEWEST):
         return True
     if concept.kind == "classes":
         return int(np.sum(np.bincount(concept.values) >= 2)) < 2
@@ -243,21 +294,57 @@ def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
     return np.sort(order[steps])
 
 
-def _folds(X: NDArray[Any], concept: Concept, count: int, seed: int) -> NDArray[np.intp]:
-    """The fold of every row: classes are dealt out evenly, and equal rows stay together."""
+def groups_of(X: NDArray[Any], ids: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
+    """Which rows belong together: those of one id; without ids, copies of one row.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Before erasure.
+    ids : array of shape (n,), optional
+
+    Returns
+    -------
+    int array of shape (n,), or None
+        None where every row stands alone, as in a table whose rows repeat by chance.
+    """
+    if ids is None:
+        ids = hashed(X)
+        if len(np.unique(ids)) == len(ids) or by_chance(X):
+            return None
+    return np.asarray(np.unique(ids, return_inverse=True)[1].reshape(-1), dtype=np.intp)
+
+
+def fold_numbers(
+    concept: Concept, count: int, seed: int, groups: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
+    """The fold of every row: classes are dealt out evenly, and groups stay together.
+
+    Parameters
+    ----------
+    concept : Concept
+    count : int
+        Folds, if there are so many groups.
+    seed : int
+    groups : int array of shape (n,), optional
+
+    Returns
+    -------
+    int array of shape (n,)
+    """
     n = concept.n_samples
     order = np.random.default_rng(seed).permutation(n)
     if concept.kind == "classes":
         order = order[np.argsort(concept.values[order], kind="stable")]
     dealt = np.empty(n, dtype=np.intp)
     dealt[order] = np.arange(n) % count
-    _, first, which = np.unique(_hashed(X), return_index=True, return_inverse=True)
+    if groups is None or np.all(groups == groups[0]):
+        return dealt
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
     together = dealt[first][which.reshape(-1)]
-    return np.unique(together, return_inverse=True)[1].reshape(-1)
-
-
-def _hashed(X: NDArray[Any]) -> NDArray[np.int64]:
-    return np.fromiter(row_hashes(X), dtype=np.int64, count=len(X))
+    if np.all(together == together[0]):  # few groups, dealt to one fold
+        together = which.reshape(-1) % 2
+    return np.asarray(np.unique(together, return_inverse=True)[1].reshape(-1), dtype=np.intp)
 
 
 def _some(part: Part, stage: Stage, rows: NDArray[np.intp]) -> NDArray[Any]:
@@ -265,9 +352,21 @@ def _some(part: Part, stage: Stage, rows: NDArray[np.intp]) -> NDArray[Any]:
     return X if len(rows) == len(X) else X[rows]
 
 
-def _standardised(X: NDArray[Any], Y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both about the mean of X, in units of its overall spread; directions keep their weights."""
-    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
-    center = X.mean(axis=0)
-    unit = float(np.sqrt(X.var(axis=0).mean())) or 1.0
-    return ((X - center) / unit).astype(np.float32), ((Y - center) / unit).astype(np.float32)
+def _scaled(X: NDArray[Any], Y: NDArray[Any], family: Family) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows as probes take them, both about the mean of X and in units of its spread.
+
+    Directions keep their weights, unless columns are in units of their own (one spreads `UNEVEN`
+    times as far as they do in the middle): then each is scaled by itself, as the ridge of a probe
+    would else drown the others. For linear probes nothing else has to be done.
+    """
+    spread = np.asarray(X.std(axis=0, dtype=np.float64))
+    rounding = 32 * np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
+    there = spread > rounding * float(np.abs(X).max(initial=0.0))
+    uneven = bool(there.any() and spread.max() > UNEVEN * np.median(spread[there]))
+    if family == "linear" and not uneven:
+        return X, Y
+    overall = float(np.sqrt(np.mean(spread**2))) or 1.0
+    unit = np.where(there, spread, overall) if uneven else overall
+    center = X.mean(axis=0, dtype=np.float64)
+    kind = np.float32 if family == "nonlinear" else np.float64
+    return ((X - center) / unit).astype(kind), ((Y - center) / unit).astype(kind)

@@ -210,6 +210,7 @@ def judged(
     n_train_all: int,
     n_test_all: int,
     folds: int,
+    groups: NDArray[np.intp] | None = None,
 ) -> FamilyResult:
     """Measures and a verdict from the scores of all probes of a family.
 
@@ -226,6 +227,8 @@ def judged(
         The least excess over chance that matters.
     n_train, n_train_all, n_test_all, folds : int
         As in `FamilyResult`.
+    groups : int array of shape (n,), optional
+        Rows of one group are not independent.
 
     Returns
     -------
@@ -234,11 +237,13 @@ def judged(
     results = []
     for probe, given in zip(probes, scores, strict=True):
         measures = measures_of(given, truth)
+        if groups is not None:
+            measures = {key: found.grouped(groups) for key, found in measures.items()}
         if folds > 1:
             measures = {key: found.widened(WIDER[key]) for key, found in measures.items()}
         alone = simultaneous_quantile([], confidence)
         intervals = {key: found.interval(alone) for key, found in measures.items()}
-        if folds == 1 and truth.kind == "classes":
+        if folds == 1 and groups is None and truth.kind == "classes":
             hits = round(measures["accuracy"].value * truth.n_samples)
             intervals["accuracy"] = exact_binomial(hits, truth.n_samples, confidence)
         results.append(ProbeResult(probe.name, measures, intervals))

@@ -17,6 +17,13 @@ Of c > 2 classes each is taken against the rest. What survives of their means is
 squared length s² = q(c - 1)/c, so the balanced accuracy is ∫ φ(z - s) Φ(z)^(c-1) dz; for c = 2 that
 is the same as above. For numbers, with Δ² = ρ² and n_eff = n, the unlimited probe has R² = q, and
 one with m rows, well regularised, about q²/(q + d/m).
+
+An eraser that is told the concept moves each class by its own estimated mean. The means of new rows
+then differ by e itself: nothing is projected away, so all of e stays, whatever δ was:
+
+    q = d/n_eff.
+
+n_eff is that of the *fit*, whatever rows are audited; with weights w, n is (Σw)²/Σw².
 """
 
 from __future__ import annotations
@@ -31,13 +38,32 @@ import scipy.special
 from expunge.moments import Moments
 from expunge.parallel import blas_for
 
-__all__ = ["Residue", "expected_residue"]
+__all__ = ["FitSize", "Residue", "expected_residue"]
 
 ENOUGH = 0.1  # rows beyond the rank, as a share of all, below which Δ cannot be estimated
 WIDE = 4000  # features beyond which Δ is not estimated either: an eigendecomposition is too slow
 HIGH = 0.95  # probability of the upper limit
 NODES = 80  # of the Gauss-Hermite rule
 RANK = 1e-10  # variances this small, relative to the largest, are none
+
+
+@dataclass(frozen=True)
+class FitSize:
+    """How large the fit was.
+
+    Attributes
+    ----------
+    n : int
+        Its rows.
+    effective_n : float
+        Rows without weights that estimate means as well.
+    variances : tuple of float or None
+        Of each column of the concept; None to take those of the rows at hand.
+    """
+
+    n: int
+    effective_n: float
+    variances: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -50,8 +76,11 @@ class Residue:
         Squared distance of the class means of erased new rows, in units of the spread within
         classes; for numbers the R² that is left.
     n, d : int
-        Rows of the fit and rank of their covariance.
+        Rows of the fit and rank of the covariance.
     n_eff : float
+        n₀n₁/(n₀ + n₁) of the fit, weights allowed for.
+    conditional : bool
+        Whether the eraser is told the concept of every row: then all of the sampling error stays.
     separation : float or None
         The same squared distance before erasure (ρ² for numbers), sampling bias removed. None
         where rows are too few to tell; it is then taken to be large.
@@ -69,6 +98,7 @@ class Residue:
     n: int
     d: int
     n_eff: float
+    conditional: bool
     separation: float | None
     balanced_accuracy: float | None
     auc: float | None
@@ -98,15 +128,25 @@ class Residue:
         return float(getattr(self, f"{statistic}_here"))
 
 
-def expected_residue(moments: Moments, probe_rows: int) -> Residue | None:
-    """The residue to expect from an exact eraser that was fitted on rows with these moments.
+def expected_residue(
+    moments: Moments,
+    probe_rows: int,
+    *,
+    fit: FitSize | None = None,
+    conditional: bool = False,
+) -> Residue | None:
+    """The residue to expect from an exact eraser.
 
     Parameters
     ----------
     moments : Moments
-        Of the rows of the fit before erasure, with Sxx.
+        Of rows before erasure, with Sxx: those of the fit, or others like them.
     probe_rows : int
         New rows that a probe learns from.
+    fit : FitSize, optional
+        How large the fit was; by default that of the moments.
+    conditional : bool
+        Whether the eraser is told the concept of every row.
 
     Returns
     -------
@@ -129,27 +169,34 @@ def expected_residue(moments: Moments, probe_rows: int) -> Residue | None:
     two = moments.kind == "classes" and len(moments.labels) == 2
     columns = [1] if two else range(len(moments.labels))
     varying = [j for j in columns if moments.zz[j, j] > 0]
-    parts = [_of_column(moments, j, probe_rows) for j in varying]
+    size = FitSize(moments.n, moments.weight) if fit is None else fit
+    parts = [_of_column(moments, j, probe_rows, size, conditional) for j in varying]
     if not parts:
         return None
     means: dict[str, Any] = {}
     for key in vars(parts[0]):
         values = [getattr(part, key) for part in parts]
         means[key] = None if None in values else float(np.mean(values))
-    return Residue(**{**means, "n": moments.n, "d": parts[0].d, "probe_rows": probe_rows})
+    whole = {"n": size.n, "d": parts[0].d, "probe_rows": probe_rows, "conditional": conditional}
+    return Residue(**{**means, **whole})
 
 
-def _of_column(moments: Moments, j: int, probe_rows: int) -> Residue:
+def _of_column(
+    moments: Moments, j: int, probe_rows: int, fit: FitSize, conditional: bool
+) -> Residue:
     """The residue of one class against the rest, one label or one column of numbers."""
     variance = float(moments.zz[j, j] / moments.weight)  # π(1 - π) of a class: n_eff = n π(1 - π)
     numbers = moments.kind == "continuous"
     share = 1.0 if numbers else variance
-    n_eff, m_eff = moments.weight * share, probe_rows * share
-    gap, d = _gap(moments, j, variance)
-    separation = None if gap is None else _unbiased(gap, moments, variance, d, n_eff)
-    erased = len(moments.labels) - (moments.kind == "classes")
-    q = max(d - erased, 0) / n_eff
-    if separation is not None:
+    fitted = share if numbers or fit.variances is None else fit.variances[j]
+    n_eff, m_eff = fit.effective_n * fitted, probe_rows * share
+    gap, d = _gap(moments, j, variance, fit.n)
+    separation = None
+    if gap is not None:
+        separation = _unbiased(gap, moments, variance, d, moments.weight * share)
+    erased = 0 if conditional else len(moments.labels) - (moments.kind == "classes")
+    q = max(d - erased, 0) / n_eff if n_eff > 0 else 0.0
+    if separation is not None and not conditional:
         q *= separation / (separation + d / n_eff) if separation > 0 else 0.0
     classes = len(moments.labels) if moments.kind == "classes" else 2
     reached = q**2 / (q + d / m_eff) if m_eff and q > 0 else 0.0
@@ -162,15 +209,25 @@ def _of_column(moments: Moments, j: int, probe_rows: int) -> Residue:
         scores["auc" + end] = None if numbers else float(scipy.special.ndtr(np.sqrt(size / 2)))
         scores["r2" + end] = min(size, 1.0) if numbers else None
     return Residue(
-        q=q, n=moments.n, d=d, n_eff=n_eff, separation=separation, probe_rows=probe_rows, **scores
+        q=q,
+        n=fit.n,
+        d=d,
+        n_eff=n_eff,
+        conditional=conditional,
+        separation=separation,
+        probe_rows=probe_rows,
+        **scores,
     )
 
 
-def _gap(moments: Moments, j: int, variance: float) -> tuple[float | None, int]:
-    """Squared Mahalanobis distance of the two means (of numbers, in their units), and the rank."""
+def _gap(moments: Moments, j: int, variance: float, fitted: int) -> tuple[float | None, int]:
+    """Squared Mahalanobis distance of the two means (of numbers, in their units), and the rank.
+
+    Where there are fewer rows here than features, the rank is what the rows of the fit allow.
+    """
     n, d = moments.weight, moments.n_features
     if d > WIDE:
-        return None, int(min(d, n - 2))
+        return None, int(min(d, max(n, fitted) - 2))
     slope = moments.xz[:, j] / moments.zz[j, j]  # of classes: the difference of the two means
     within = moments.cov_xx - variance * np.outer(slope, slope)
     with blas_for(d):
@@ -178,7 +235,7 @@ def _gap(moments: Moments, j: int, variance: float) -> tuple[float | None, int]:
     kept = values > RANK * max(values[-1], 0.0)
     rank = int(kept.sum())
     if n - rank - 3 < ENOUGH * n:
-        return None, rank
+        return None, rank if d < n else max(rank, min(d, fitted - 2))
     return float(np.sum((vectors[:, kept].T @ slope) ** 2 / values[kept])), rank
 
 

@@ -62,7 +62,8 @@ def _head(content: Content) -> Iterator[str]:
     yield from _wrapped(content["verdict"]["headline"])
     yield ""
     tested = f"{data['n_test']:,} test rows, {data['n_fresh']:,} of them fresh"
-    yield f"Rows: {data['n_train']:,} training rows; {tested if data['n_test'] else 'no test rows'}"
+    fitted = f"{data['n_train']:,} training rows" if data["n_train"] else "none of the fit"
+    yield f"Rows: {fitted}; {tested if data['n_test'] else 'no test rows'}"
     shares = "continuous"
     if concept["kind"] != "continuous":
         means = concept["test_means"] or concept["train_means"]
@@ -115,7 +116,11 @@ def _sampled(result: Content) -> Iterator[str]:
 
 def _residue(content: Content) -> Iterator[str]:
     residue, fresh = content["residue"], content["fresh_rows"]
-    if residue is None or fresh is None or "linear" not in fresh["after"]:
+    if fresh is None or "linear" not in fresh["after"]:
+        return
+    if residue is None:
+        if excuse := content["verdict"]["excuse"]:
+            yield from _wrapped(excuse, "  ")
         return
     result = fresh["after"]["linear"]
     statistic = result["statistic"]
@@ -186,6 +191,11 @@ def _words(content: Content) -> Iterator[str]:
     words = content["association"]
     if words is None:
         return
+    for test in words["skipped"]:
+        missing = test["missing"]
+        listed = f": {', '.join(missing[:6])}" if missing else ""
+        more = f" and {len(missing) - 6} more" if len(missing) > 6 else ""
+        yield from _wrapped(f"Skipped {test['name']}: {test['reason']}{listed}{more}")
     for test in words["weat"]:
         sizes = (test[stage]["effect_size"] for stage in ("before", "after"))
         d = " -> ".join("undefined" if size is None else f"{size:.3f}" for size in sizes)

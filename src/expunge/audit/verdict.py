@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from expunge.audit.fit import FitFacts
 from expunge.audit.probing import ProtocolResult
 from expunge.audit.protocol import FamilyResult
 from expunge.audit.residue import Residue
@@ -23,8 +24,11 @@ class Verdict:
     linear, nonlinear : {"at chance", "found", "cannot tell", "not shown"}
         From fresh rows. "not shown": there were none, or no such probe.
     explained : bool or None
-        Where linear probes find the concept: whether sampling error of the fit explains as much.
-        None where nothing was found or that cannot be told.
+        Where linear probes find the concept: whether sampling error of the fit explains as much;
+        never for an eraser that is not exact. None where nothing was found or that cannot be told.
+    excuse : str
+        Why sampling error of the fit is no excuse, or why that is not known; empty where it may be
+        one.
     headline : str
         One or two sentences.
     lines : tuple of str
@@ -34,6 +38,7 @@ class Verdict:
     linear: Answer
     nonlinear: Answer
     explained: bool | None
+    excuse: str
     headline: str
     lines: tuple[str, ...]
 
@@ -46,6 +51,7 @@ def verdict_of(
     same: ProtocolResult | None,
     fresh: ProtocolResult | None,
     residue: Residue | None,
+    facts: FitFacts,
     *,
     leak: float,
     reason: str,
@@ -56,6 +62,8 @@ def verdict_of(
     ----------
     same, fresh : ProtocolResult or None
     residue : Residue or None
+    facts : FitFacts
+        Whether there is an excuse.
     leak : float
         The least excess over chance that matters.
     reason : str
@@ -65,38 +73,60 @@ def verdict_of(
     -------
     Verdict
     """
+    excuse = _excuse(facts)
     if fresh is None:
         return Verdict(
             "not shown",
             "not shown",
             None,
+            excuse,
             f"Not shown to be erased: {reason}.",
-            ("Pass rows that the eraser has not seen as X_test and y_test.",),
+            (
+                "Pass rows that the eraser has not seen as X_test and y_test, with fresh=True if "
+                "they share numbers with rows of the fit.",
+            ),
         )
     linear, nonlinear = fresh.after.get("linear"), fresh.after.get("nonlinear")
-    explained = _explained(linear, residue)
+    explained = _explained(linear, residue, facts)
     lines = []
     for name, protocol in (("rows of the fit", same), ("fresh rows", fresh)):
         results = () if protocol is None else protocol.after.values()
         lines += [f"{name}, {_sentence(result)}" for result in results]
     if residue is not None and linear is not None:
         lines.append(_residue_line(residue, linear))
+    elif excuse and linear is not None:
+        lines.append(excuse)
+    found = linear is not None and linear.status == "found"
+    why = excuse if found and facts.exact is False else ""
     said = [
-        _claim("Linear probes", linear, leak, explained),
-        _claim("Non-linear probes", nonlinear, leak, None),
+        _claim("Linear probes", linear, leak, explained, why),
+        _claim("Non-linear probes", nonlinear, leak, None, ""),
     ]
     return Verdict(
         linear.status if linear else "not shown",
         nonlinear.status if nonlinear else "not shown",
         explained,
+        excuse,
         " ".join(claim for claim in said if claim),
         tuple(lines),
     )
 
 
-def _explained(linear: FamilyResult | None, residue: Residue | None) -> bool | None:
+def _excuse(facts: FitFacts) -> str:
+    if facts.exact is False:
+        return f"sampling error of the fit is no excuse: {facts.why}"
+    return f"what sampling error of the fit leaves is not known: {facts.why}" if facts.why else ""
+
+
+def _explained(
+    linear: FamilyResult | None, residue: Residue | None, facts: FitFacts
+) -> bool | None:
     """Whether the residue may well be as large as what was found; None between yes and no."""
-    if linear is None or linear.status != "found" or residue is None:
+    if linear is None or linear.status != "found":
+        return None
+    if facts.exact is False:
+        return False
+    if residue is None:
         return None
     high = residue.high(linear.statistic)
     if linear.strongest.value <= high:
@@ -104,7 +134,9 @@ def _explained(linear: FamilyResult | None, residue: Residue | None) -> bool | N
     return None if linear.strongest.low <= high else False
 
 
-def _claim(title: str, result: FamilyResult | None, leak: float, explained: bool | None) -> str:
+def _claim(
+    title: str, result: FamilyResult | None, leak: float, explained: bool | None, excuse: str
+) -> str:
     """The verdict on a family of probes in one sentence."""
     if result is None:
         return ""
@@ -117,6 +149,7 @@ def _claim(title: str, result: FamilyResult | None, leak: float, explained: bool
             f"few to exclude an excess of {as_text(result.statistic, leak)}."
         )
     why = ", which sampling error of the fit explains" if explained else ""
+    why = f"; {excuse}" if excuse else why
     return f"{title}: still find it, {value}{why}."
 
 
@@ -143,6 +176,7 @@ def _residue_line(residue: Residue, linear: FamilyResult) -> str:
         for x in (residue.ceiling(linear.statistic), residue.here(linear.statistic))
     )
     return (
-        f"sampling error of the fit alone leaves {here} on fresh rows for a probe that learns from "
-        f"{residue.probe_rows:,} of them, {ceiling} for one with unlimited rows"
+        f"sampling error of the fit alone ({residue.n:,} rows) leaves {here} on fresh rows for a "
+        f"probe that learns from {residue.probe_rows:,} of them, {ceiling} for one with unlimited "
+        "rows"
     )

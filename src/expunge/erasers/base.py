@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
+from expunge.erasers.record import fit_record
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics, class_moments
 from expunge.erasure import Erasure
@@ -274,6 +275,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             data.rows.fingerprint(),
             data.rows.moments(data.task, data.weights, second=False) if data.task else None,
             class_moments(data) if self._needs_class_moments() else None,
+            squared_weights=None if data.weights is None else float(data.weights @ data.weights),
         )
 
     def _keep(self, X: Any, seen: Statistics, *, first: bool) -> None:
@@ -409,6 +411,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             else None,
             "n": moments.n,
             "kept": None if kept is None else kept.to_meta(),
+            "fit": fit_record(seen, solution, self.strength) if self._certifies() else None,
             "fingerprint": seen.seen.to_meta(),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }

@@ -46,6 +46,8 @@ class Statistics:
         Mean and covariance of each class.
     rounding : float
         Sum of squares that may be rounding of the numbers, where a method asks for it.
+    squared_weights : float or None
+        Sum of the squared weights; None without weights.
     """
 
     moments: Moments
@@ -53,6 +55,14 @@ class Statistics:
     task: Moments | None = None
     by_class: Mapping[Label, Moments] | None = None
     rounding: float = 0.0
+    squared_weights: float | None = None
+
+    @property
+    def effective_n(self) -> float:
+        """Rows without weights that estimate a mean as well: (Σw)²/Σw² (Kish 1965)."""
+        if self.squared_weights is None:
+            return float(self.moments.n)
+        return self.moments.weight**2 / self.squared_weights
 
     def merge(self, other: Statistics) -> Statistics:
         """Sums over both sets of rows."""
@@ -70,13 +80,15 @@ class Statistics:
             for label, part in other.by_class.items():
                 both[label] = both[label].merge(part) if label in both else part
             by_class = both
-        return Statistics(
-            self.moments.merge(other.moments),
-            self.seen.merge(other.seen),
-            task,
-            by_class,
-            self.rounding + other.rounding,
-        )
+        squared = None
+        if self.squared_weights is not None or other.squared_weights is not None:
+            squared = sum(
+                part.moments.n if part.squared_weights is None else part.squared_weights
+                for part in (self, other)
+            )
+        moments, seen = self.moments.merge(other.moments), self.seen.merge(other.seen)
+        rounding = self.rounding + other.rounding
+        return Statistics(moments, seen, task, by_class, rounding, squared)
 
 
 def class_moments(data: Data) -> dict[Label, Moments]:

@@ -116,8 +116,8 @@ def least_change_keeping(
 def _standardised(Sxx: Array, *crossed: Array) -> tuple[Array, ...]:
     """Units of the columns, and Sxx and cross covariances in them.
 
-    Units change nothing but rounding, and, with fewer rows than columns, what is done outside of the
-    span of the rows. So columns are taken as they are unless their spreads are far apart.
+    Units change nothing but rounding, and, with fewer rows than columns, what is done outside of
+    the span of the rows. So columns are taken as they are unless their spreads are far apart.
     """
     variances = np.diag(Sxx)
     sd = np.sqrt(np.where(variances > 0, variances, 1.0))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from expunge.certify import certify
+from expunge.audit.gain import held_out_gain
 from expunge.erasers import RLACE
 from expunge.erasure import Erasure
 from expunge.errors import InputError
-from expunge.inputs import check_choice, check_number, check_rng
+from expunge.inputs import check_choice, check_concept, check_number, check_rng
 from expunge.integrations.collect import as_rows
 from expunge.integrations.hooks import Taps, erasing, find_modules
 from expunge.integrations.labelled_batches import LabelledBatches
@@ -26,6 +26,9 @@ from expunge.progress import Progress
 __all__ = ["scrub"]
 
 torch = require("torch", "transformers")
+
+MOST_TEXTS = 1 << 32  # of a batch
+SEED = 0  # of the folds of the report
 
 
 def scrub(
@@ -144,12 +147,14 @@ def _one_pass(
         seen.append((name, rows_at(calls, name, hidden, tokens)))
 
     with Taps(model, list(fits), receive, expected) as taps:
-        for inputs, labels_of in batches:
+        for number, (inputs, labels_of) in enumerate(batches):
             taps.run(to_device(inputs, model))
             for name, (rows, text, position) in seen:
-                labels, kept = labels_of(text.cpu().numpy(), position.cpu().numpy())
+                texts = text.cpu().numpy()
+                labels, kept = labels_of(texts, position.cpu().numpy())
                 if kept.any():
-                    fits[name].add(rows[torch.from_numpy(kept)], labels)
+                    of = number * MOST_TEXTS + texts[kept]
+                    fits[name].add(rows[torch.from_numpy(kept)], labels, of)
             seen.clear()
             yield
 
@@ -166,11 +171,16 @@ class _LayerFit:
         self.n = 0
         self.sample: tuple[NDArray[Any], ...] | None = None
 
-    def add(self, rows: Any, labels: NDArray[Any]) -> None:
-        """One more batch of rows, a tensor on any device."""
+    def add(self, rows: Any, labels: NDArray[Any], texts: NDArray[np.intp]) -> None:
+        """One more batch of rows, a tensor on any device, with the text each belongs to."""
         self.eraser.partial_fit(rows, labels)
         self.n += len(rows)
-        new: tuple[NDArray[Any], ...] = (self.rng.random(len(rows)), as_rows(rows), labels)
+        new: tuple[NDArray[Any], ...] = (
+            self.rng.random(len(rows)),
+            as_rows(rows),
+            labels,
+            texts,
+        )
         if self.sample is not None:
             new = tuple(np.concatenate(pair) for pair in zip(self.sample, new, strict=True))
         kept = np.argsort(new[0])[: self.size]
@@ -199,14 +209,13 @@ class _LayerFit:
         return LayerReport(layer, self.n, erasure.rank, before[0], after[0], before[1], after[1])
 
     def _measure(self, erasure: Erasure) -> tuple[float | None, float | None]:
-        """Bits and share of the loss that a linear predictor gains on the sample."""
+        """Bits and share of the loss that a linear predictor gains on texts it has not seen."""
         if not self.size or self.sample is None:
             return None, None
-        _, rows, labels = self.sample
-        found = certify(erasure, rows, labels, concept_type=self.eraser.concept_type)
-        gain = max(found.bound - found.primal, 0.0)
-        bits = None if found.bits_left is None else gain / float(np.log(2))
-        return bits, gain / found.bound
+        _, rows, labels, texts = self.sample
+        kind = self.eraser.concept_type
+        concept = check_concept(labels, len(rows), concept_type=kind, name="labels", whole=False)
+        return held_out_gain(erasure.transform(rows), concept, SEED, texts)
 
 
 def _check_eraser(eraser: Any) -> Any:

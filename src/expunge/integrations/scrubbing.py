@@ -25,8 +25,9 @@ class LayerReport:
     """What a linear predictor reads from one layer, before and after its own erasure.
 
     "Before" is with the erasures of all layers below. It is measured on a sample of the rows of the
-    fit, by the best linear predictor on it. "After" is the certificate on all rows of the fit where
-    that says "erased", else it is measured like "before".
+    fit, by linear predictors that learnt from other texts (cross-fitting), so labels at random show
+    0. "After" is the certificate on all rows of the fit where that says "erased", else it is
+    measured like "before".
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class LayerReport:
         Directions erased.
     bits_before, bits_after : float or None
         Bits per row that the predictor gains over ignoring the states; None for a concept of
-        numbers, or without a sample.
+        numbers, without a sample, or where it has fewer than ten texts.
     share_before, share_after : float or None
         The same as a share of the loss of ignoring the states: 1 is all of it.
     """

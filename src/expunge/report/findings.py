@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from expunge.report.line_figures import cluster_figure, gap_figure, spectrum_figure
-from expunge.report.parts import Block, Cell, Details, Facts, Section, Table, cell
+from expunge.report.parts import Block, Cell, Details, Facts, Items, Section, Table, cell
 from expunge.report.scatter_figure import along_figure, scatter_figure
 from expunge.report.values import clip, count, number, percent, score, scored, signed
 
@@ -65,6 +65,8 @@ def words_section(audit: Audit) -> Section | None:
         content.append(_neighbours(words))
     if words["weat"]:
         content.append(Section("Association tests", [_weat(words["weat"])]))
+    if words.get("skipped"):
+        content.append(Section("Not run for want of words", [_skipped(words["skipped"])]))
     if words["similarity"] is not None:
         content.append(Section("Agreement with people", [_similarity(words["similarity"])]))
     return Section("Words", content) if content else None
@@ -114,6 +116,16 @@ def _weat(tests: list[Mapping[str, Any]]) -> Table:
         "set of words leans which way) and one-sided p-value of a permutation test. Words: in "
         "the two target sets; in the two attribute sets.",
     )
+
+
+def _skipped(tests: list[Mapping[str, Any]]) -> Items:
+    """Tests that could not be run, why, and the words they lack."""
+    texts = []
+    for test in tests:
+        missing = ", ".join(clip(word, 30) for word in test["missing"][:20])
+        more = f" and {len(test['missing']) - 20} more" if len(test["missing"]) > 20 else ""
+        texts.append(f"{test['name']}: {test['reason']}{f' ({missing}{more})' if missing else ''}.")
+    return Items(texts)
 
 
 def _signed(value: float) -> Cell:

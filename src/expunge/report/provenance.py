@@ -44,7 +44,7 @@ def title_of(audit: Audit) -> tuple[str, str]:
         subject = " / ".join(labels[:4]) + (f" / {len(labels) - 4} more" if len(labels) > 4 else "")
     made = erasure["method"] or erasure["type"]
     rank = "" if erasure["rank"] is None else f", {_directions(erasure)} removed"
-    rows = f"{count(data['n_train'])} training rows"
+    rows = f"{count(data['n_train'])} training rows" if data["n_train"] else "No rows of the fit"
     if data["n_test"]:
         rows += f", {count(data['n_test'])} test rows of which {count(data['n_fresh'])} are fresh"
     return f"Erasure audit: {subject}", f"{clip(made)}{rank}. {rows}."
@@ -130,9 +130,8 @@ def data_section(audit: Audit) -> Section:
     Section
     """
     data, erasure = audit["data"], audit["erasure"]
-    facts = [
-        ("Training rows", f"{count(data['n_train'])} rows of {count(data['n_features'])} columns")
-    ]
+    fitted = "none" if not data["n_train"] else f"{count(data['n_train'])} rows"
+    facts = [("Training rows", fitted), ("Columns", count(data["n_features"]))]
     if data["n_test"]:
         facts += [
             ("Test rows", count(data["n_test"])),
@@ -142,6 +141,7 @@ def data_section(audit: Audit) -> Section:
             ("n_in_train", "of these among the training rows"),
             ("n_known", "of these known from the fit"),
             ("n_undecided", "of these perhaps seen"),
+            ("n_repeats", "fresh rows with the numbers of a row of the fit, by chance"),
         ):
             if data.get(key):
                 facts.append((name, count(data[key])))
@@ -164,8 +164,9 @@ def _labels(concept: Mapping[str, Any]) -> Table:
     def shown(value: float) -> Any:
         return cell(number(value) if numbers else percent(value), value)
 
-    columns = [means for means in (concept["train_means"], concept["test_means"]) if means]
-    heads = ["training rows", "test rows"] if len(columns) > 1 else ["training rows"]
+    named = {"training rows": concept["train_means"], "test rows": concept["test_means"]}
+    heads = [head for head, means in named.items() if means]
+    columns = [named[head] for head in heads]
     rows = [
         [clip(name), *(shown(means[i]) for means in columns)]
         for i, name in enumerate(concept["labels"][:LABELS])

@@ -67,12 +67,7 @@ def _probe_card(audit: Audit, family: str) -> Card | None:
     earlier = protocol["before"].get(family)
     if earlier is not None:
         facts.append(("Before erasure", score(earlier["strongest"]["value"], statistic)))
-    explained = audit["verdict"]["explained"] if family == "linear" else None
-    note = {
-        True: "No more than the sampling error of the fit explains. ",
-        False: "More than the sampling error of the fit explains. ",
-        None: "",
-    }[explained]
+    note = _excuse(audit) if family == "linear" else ""
     tested = f"Fresh rows: tested on {count(found['n_test'])} that the eraser has never seen."
     status = found["status"]
     return Card(
@@ -82,6 +77,18 @@ def _probe_card(audit: Audit, family: str) -> Card | None:
         facts,
         note + tested,
     )
+
+
+def _excuse(audit: Audit) -> str:
+    """Whether sampling error of the fit explains what linear probes find, or may do so at all."""
+    verdict = audit["verdict"]
+    if verdict["excuse"]:
+        return f"{_sentence(verdict['excuse'])} "
+    return {
+        True: "No more than the sampling error of the fit explains. ",
+        False: "More than the sampling error of the fit explains. ",
+        None: "",
+    }[verdict["explained"]]
 
 
 def _expected(residue: Mapping[str, Any], statistic: str) -> tuple[str, str]:

@@ -159,8 +159,8 @@ def _accuracy(results: Results) -> Table:
 def _fresh(results: Results) -> Table:
     note = (
         "The probe is trained on development words, which no method has seen. What it finds after "
-        "RLACE is the sampling error of the class means: it falls with more words in the fit, not "
-        "with another method."
+        "RLACE is the sampling error of the class means: it falls with more words in the fit, and "
+        "is the same for other projections."
     )
     return Table(
         "accuracy_fresh",

@@ -1,0 +1,170 @@
+"""Equal rows: copies of one row, or different ones that happen to have the same numbers.
+
+Tables of small integers repeat by chance. There two rows that agree in the finest column mostly
+differ in another. Copies of a row of real numbers agree in all columns or in none. With
+
+    a_row = share of pairs of rows that are equal,   a_j = share of pairs that agree in column j,
+
+repeats are taken for chance where a_row is at most half of the smallest a_j.
+
+How many new rows equal an old one by chance, the old rows say themselves (Good and Turing): as many
+as there are old rows whose values occur more than once among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.parallel import blocks
+
+__all__ = ["by_chance", "discrete", "hashed", "real_share", "repeated", "row_hashes"]
+
+LOOKED_AT = 5_000  # rows whose pairs are counted
+OFTEN = 20  # rows for each different one, beyond which they are no copies
+FEW_VALUES = 0.1  # different values of a column, as a share of its rows, that make it discrete
+MOSTLY = 0.5  # share of the columns that makes a table discrete
+DEVIATIONS = 3.0  # standard errors within which chance explains a share of repeats
+SLACK = 0.02  # share of rows that may belong to the fit unnoticed in a table
+NO_TELLING = 0.98  # of rows repeat by chance: then values tell nothing
+
+
+def row_hashes(X: NDArray[Any]) -> Iterator[int]:
+    """A hash of each row as float32, so that float64 and float32 copies agree.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Yields
+    ------
+    int
+    """
+    for lo, hi in blocks(0, len(X)):
+        with np.errstate(over="ignore"):
+            part = np.ascontiguousarray(X[lo:hi], dtype=np.float32) + np.float32(0)  # -0 becomes 0
+        yield from (hash(row.tobytes()) for row in part)
+
+
+def hashed(X: NDArray[Any]) -> NDArray[np.int64]:
+    """The hashes of all rows in an array.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    int array of shape (n,)
+    """
+    return np.fromiter(row_hashes(X), dtype=np.int64, count=len(X))
+
+
+def repeated(hashes: NDArray[np.int64]) -> float:
+    """Share of rows that equal another one: what new rows will repeat, if they repeat by chance.
+
+    Parameters
+    ----------
+    hashes : int array of shape (n,)
+
+    Returns
+    -------
+    float
+    """
+    counts = np.unique(hashes, return_counts=True)[1]
+    return float(1 - np.sum(counts == 1) / len(hashes)) if len(hashes) else 0.0
+
+
+def by_chance(X: NDArray[Any]) -> bool:
+    """Whether equal rows of X are different ones with the same numbers, not copies.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    bool
+        False too where neither rows nor any one column repeat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.repeats import by_chance
+    >>> rng = np.random.default_rng(0)
+    >>> by_chance(rng.integers(0, 9, size=(500, 4)))
+    True
+    >>> by_chance(np.repeat(rng.normal(size=(100, 4)), 5, axis=0))
+    False
+    """
+    part = _some(X)
+    hashes = hashed(part)
+    if len(part) < 2 or len(np.unique(hashes)) * OFTEN <= len(part):
+        return len(part) > 1
+    columns = [column for column in part.T if np.any(column != column[0])]
+    finest = min((_agreement(column) for column in columns), default=0.0)
+    return finest > 0 and _agreement(hashes) <= finest / 2
+
+
+def discrete(X: NDArray[Any]) -> bool:
+    """Whether most columns of X have few different values.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    bool
+    """
+    part = _some(X)
+    few = [len(np.unique(column)) <= FEW_VALUES * len(part) for column in part.T]
+    return bool(np.mean(few) >= MOSTLY)
+
+
+def real_share(equal: int, rows: int, chance: float) -> float | None:
+    """Share s of the rows that are the very rows they equal, not only alike.
+
+    With a share c that is equal by chance, the share o of equal rows is s + (1 - s) c.
+
+    Parameters
+    ----------
+    equal, rows : int
+        Rows that equal an old one, and all.
+    chance : float
+        c; 0 where rows do not repeat by chance.
+
+    Returns
+    -------
+    float or None
+        0 where chance explains what is equal; None where nearly all rows repeat anyway.
+
+    Examples
+    --------
+    >>> from expunge.audit.repeats import real_share
+    >>> real_share(200, 600, 0.0), real_share(770, 1000, 0.78), real_share(1000, 1000, 0.78)
+    (0.3333333333333333, 0.0, 1.0)
+    """
+    if chance > NO_TELLING:
+        return None
+    found = equal / max(rows, 1)
+    error = np.sqrt(2 * chance * (1 - chance) / max(rows, 1))  # of both shares
+    if chance > 0 and found <= chance + DEVIATIONS * error + SLACK * (1 - chance):
+        return 0.0
+    return (found - chance) / (1 - chance)
+
+
+def _some(X: NDArray[Any]) -> NDArray[Any]:
+    """Evenly spaced rows."""
+    step = max(1, len(X) // LOOKED_AT)
+    return np.asarray(X[::step][:LOOKED_AT])
+
+
+def _agreement(values: NDArray[Any]) -> float:
+    """Share of pairs that are equal."""
+    counts = np.unique(values, return_counts=True)[1]
+    n = len(values)
+    return float(np.sum(counts * (counts - 1.0)) / (n * (n - 1.0)))
