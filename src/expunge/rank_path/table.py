@@ -155,9 +155,11 @@ class RankPath:
             f"its {what} there. Variance kept in %."
         ]
         if self._probed():
-            lines.append(
-                f"linear: {what} of the strongest probe. {legend(self.statistic, self.leak)}"
-            )
+            lines.append(f"linear: {what} of the strongest probe.")
+            lines.append(legend(self.statistic, self.leak))
+            if self.residue is not None:
+                found = self.residue.ceiling(self.statistic), self.residue.high(self.statistic)
+                lines.append(sampling_error(*map(self._text, found)))
         return [*lines, *(f"Note: {note}" for note in self.notes)]
 
     def plot(self, ax: Any = None) -> Any:
