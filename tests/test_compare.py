@@ -157,6 +157,8 @@ def test_a_class_stamped_into_integers_is_seen_and_said():
     assert oracle.linear.status == "at chance"
     assert oracle.nonlinear.mean > 0.99
     assert leace.nonlinear.mean < nothing.nonlinear.mean + 0.02
+    assert oracle.linear.sd is None  # of one run
+    assert "±" not in str(found)
     text = str(found).replace("\n  ", " ")
     assert "OracleLEACE: needs the concept of every row" in text
     assert "into columns of few different values, as in 5 of the 5 here" in text
@@ -176,7 +178,7 @@ def test_one_column_with_all_the_variance_is_told():
     data = plant("binary")
     X = data.X * np.where(np.arange(8) == 2, 1e4, 1.0)
     found = ex.compare(X, data.y, ["LEACE"], **FAST)
-    assert "column 2 alone has 100.0% of the variance" in str(found)
+    assert "column 2, counted from 0, alone has 100.0% of the variance" in str(found)
     assert not any("variance" in note for note in ex.compare(data.X, data.y, "SAL", **FAST).notes)
 
 
@@ -265,14 +267,19 @@ def test_a_table_a_frame_and_a_picture_agree(result):
     marks = {"found": "*", "cannot tell": "?", "at chance": ""}
     for line, row, (_, values) in zip(lines[3:], result.rows, frame.iterrows(), strict=False):
         assert line.startswith(row.method)
+        for found in (row.linear, row.fresh):
+            assert (found.status == "found") == (found.low > found.chance)
         for name in ("linear", "fresh"):
-            cell = f"{100 * values[name, 'mean']:.1f} ± {100 * values[name, 'sd']:.1f}"
+            cell = "{:.1f} [{:.1f}, {:.1f}]".format(
+                *(100 * values[name, part] for part in ("mean", "low", "high"))
+            )
             mark = "~" if values[name, "explained"] else marks[values[name, "status"]]
             assert f"{cell} {mark}".rstrip() in line
     axes = result.plot()
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         f"{row.method}, rank {row.rank}" for row in result.rows
     ]
+    assert f"{100 * result.rows[1].variance.mean:.1f} ± " in lines[4]
     points = axes.containers[0].lines[0].get_xdata().astype(float)
     np.testing.assert_allclose(points, frame["linear", "mean"])
     assert result.to_dict()["runs"] == 2

@@ -97,8 +97,10 @@ def compare(
     >>> y = rng.integers(0, 2, 400)
     >>> X = rng.normal(size=(400, 6)) + 2 * np.outer(y, [1, 0, 1, 0, 0, 0])
     >>> result = ex.compare(X, y, methods=["leace", "INLP"], ranks=[1, 2], probes="linear")
-    >>> [(row.method, row.rank, row.linear.status) for row in result.rows]
-    [('nothing', 0, 'found'), ('LEACE', 1, 'at chance'), ('INLP', 1, 'found'), ('INLP', 2, 'found')]
+    >>> [(row.method, row.rank) for row in result.rows]
+    [('nothing', 0), ('LEACE', 1), ('INLP', 1), ('INLP', 2)]
+    >>> result.rows[0].linear.status, result.chance["linear"]
+    ('found', 0.5)
     """
     rows = check_rows(X)
     values = np.asarray(rows.X)
@@ -125,7 +127,7 @@ def compare(
         for seed in seeds:
             run = everything.run(int(seed), test_size)
             table.add(run)
-    return table.finished(run, leak)
+    return table.finished(run)
 
 
 def _sizes(sizes: Any) -> Sizes:
@@ -197,7 +199,7 @@ class _Table:
         self.steps += 1
         self.bar.update(self.steps, name)
 
-    def finished(self, run: Run, leak: float) -> Comparison:
+    def finished(self, run: Run) -> Comparison:
         """The comparison, `run` being the last one."""
         if not self.found:
             raise InputError("No method applies", str(self.left_out), "Name others in methods=")
@@ -209,15 +211,17 @@ class _Table:
         statistic = "r2" if run.all.concept.kind == "continuous" else "balanced_accuracy"
         residue = _residue(self.residues, statistic)
         high = -np.inf if residue is None else residue["high"]
-        rows = [_row(NOTHING, self.nothing, -np.inf)]
-        rows += [_row(method.name, done, high) for method, done in self.found.items()]
+        leak = float(run.terms.leak)
+        rows = [_row(NOTHING, self.nothing, leak, -np.inf)]
+        rows += [_row(method.name, done, leak, high) for method, done in self.found.items()]
         probed = {name: getattr(rows[0], name) for name in (*PROBES, "task")}
         return Comparison(
             rows=tuple(rows),
             statistic=statistic,
             chance={name: found.chance for name, found in probed.items() if found is not None},
             residue=residue,
-            leak=float(leak),
+            leak=leak,
+            confidence=float(run.terms.confidence),
             runs=len(self.nothing),
             n_train=len(run.train),
             n_test=len(run.test),
@@ -237,14 +241,14 @@ def _residue(found: list[Residue], statistic: str) -> dict[str, float] | None:
     }
 
 
-def _row(name: str, done: list[Measured], high: float) -> ComparisonRow:
+def _row(name: str, done: list[Measured], leak: float, high: float) -> ComparisonRow:
     def spread(value: Callable[[Measured], float]) -> Spread:
         return Spread.of([value(measured) for measured in done])
 
     def probed(family: str) -> Probed | None:
         results = [getattr(measured, family) for measured in done]
         explained_to = high if family == "fresh" else -np.inf
-        return None if results[0] is None else Probed.of(results, explained_to)
+        return None if results[0] is None else Probed.of(results, leak, explained_to)
 
     bits = [m.fresh.bits.value for m in done if m.fresh is not None and m.fresh.bits is not None]
     return ComparisonRow(

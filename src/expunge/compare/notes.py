@@ -13,7 +13,8 @@ from expunge.erasers import INLP
 
 __all__ = ["method_notes", "row_notes"]
 
-FEW = 50  # different values up to which a column is called discrete
+LOOKED_AT = 5000  # rows whose values are counted
+FEW = 0.1  # different values of a column, as a share of these rows, that make it discrete
 MOST = 0.9  # share of the variance in one column that makes the others invisible
 
 
@@ -41,8 +42,9 @@ def row_notes(X: NDArray[Any]) -> list[str]:
     share = float(spread.max() / (spread.sum() or 1.0))
     if X.shape[1] > 1 and share > MOST:
         notes.append(
-            f"column {int(spread.argmax())} alone has {share:.1%} of the variance: variance kept, "
-            "neighbours kept and the probes that go by distance see little else. Scale the columns."
+            f"column {int(spread.argmax())}, counted from 0, alone has {share:.1%} of the "
+            "variance: variance kept, neighbours kept and the probes that go by distance see "
+            "little else. Scale the columns."
         )
     return notes
 
@@ -67,12 +69,13 @@ def method_notes(
     """
     notes = []
     if told:
-        discrete = sum(len(np.unique(column)) <= FEW for column in X[: 20 * FEW].T)
+        some = X[:LOOKED_AT]
+        discrete = sum(len(np.unique(column)) <= FEW * len(some) for column in some.T)
         here = f", as in {discrete} of the {X.shape[1]} here" if discrete else ""
         notes.append(
             f"{_listed(told)}: needs the concept of every row, later too, and was told that of the "
-            "held-out rows. Each class is moved by an amount of its own, which writes the class "
-            f"into columns of few different values{here}; no linear probe sees that."
+            "held-out rows. Each class is changed by a map of its own, which can write the class "
+            f"in: surely into columns of few different values{here}. Linear probes do not see that."
         )
     for name, ranks in skipped.items():
         notes.append(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from expunge.audit.marks import legend, mark, sampling_error, wrapped
-from expunge.audit.protocol import FamilyResult, Status
+from expunge.audit.measures import Interval
+from expunge.audit.protocol import FamilyResult, Status, _status
 from expunge.plotting import new_axes
 
 if TYPE_CHECKING:
@@ -33,17 +34,16 @@ SHARES = (*PROBES, "variance", "neighbours", "task")
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation over the runs."""
+    """Mean and standard deviation over the runs; None for the deviation of a single one."""
 
     mean: float
-    sd: float
+    sd: float | None
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Of the values of the runs; the deviation of a single one is 0."""
-        return cls(
-            float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-        )
+        """Of the values of the runs."""
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        return cls(float(np.mean(values)), sd)
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ class Probed:
     Attributes
     ----------
     mean, sd : float
-        Balanced accuracy (R² for numbers), over the runs.
+        Balanced accuracy (R² for numbers), over the runs; sd is None for a single one.
     low, high : float
         Limits that hold for all probes of the family at once, the mean over the runs.
     chance : float
         Without information: one over the number of classes, half for labels, 0 for R².
     status : {"at chance", "found", "cannot tell"}
-        "found": in most runs. "at chance": in all of them. As in an audit.
+        What an audit would say of these limits.
     explained : bool
         Whether it was found on fresh rows, but is no more than sampling error of the fit explains.
     """
 
     mean: float
-    sd: float
+    sd: float | None
     low: float
     high: float
     chance: float
@@ -73,24 +73,16 @@ class Probed:
     explained: bool = False
 
     @classmethod
-    def of(cls, results: Sequence[FamilyResult], high: float = -np.inf) -> Self:
+    def of(cls, results: Sequence[FamilyResult], leak: float, high: float = -np.inf) -> Self:
         """Of the results of the runs, where sampling error reaches up to `high`."""
         spread = Spread.of([r.strongest.value for r in results])
-        statuses = [r.status for r in results]
-        found: Status = "cannot tell"
-        if statuses.count("found") > len(results) / 2:
-            found = "found"
-        elif statuses.count("at chance") == len(results):
-            found = "at chance"
-        return cls(
-            spread.mean,
-            spread.sd,
-            float(np.mean([r.strongest.low for r in results])),
-            float(np.mean([r.strongest.high for r in results])),
-            float(np.mean([r.chance for r in results])),
-            found,
-            found == "found" and bool(spread.mean <= high),
+        low, top = (
+            float(np.mean([getattr(r.strongest, k) for r in results])) for k in ("low", "high")
         )
+        chance = float(np.mean([r.chance for r in results]))
+        status = _status(Interval(spread.mean, low, top), chance, leak)
+        explained = status == "found" and bool(spread.mean <= high)
+        return cls(spread.mean, spread.sd, low, top, chance, status, explained)
 
 
 @dataclass(frozen=True)
@@ -156,6 +148,8 @@ class Comparison:
         with the rows these probes have; "unlimited"; and "high", exceeded in one fit of twenty.
     leak : float
         The least excess over chance that matters.
+    confidence : float
+        Of the limits.
     runs : int
     n_train, n_test : int
         Rows of the fit and rows held out, in the last run.
@@ -170,6 +164,7 @@ class Comparison:
     chance: dict[str, float]
     residue: dict[str, float] | None
     leak: float
+    confidence: float
     runs: int
     n_train: int
     n_test: int
@@ -251,17 +246,19 @@ class Comparison:
         return f"{round(factor * value, digits) + 0.0:.{digits}f}"  # no -0.0
 
     def _cell(self, name: str, found: Spread | Probed) -> str:
-        text = f"{self._text(name, found.mean)} ± {self._text(name, found.sd)}"
-        if name in PROBES and isinstance(found, Probed):
-            text += f" {mark(found.status, found.explained)}"
-        return text
+        text = self._text(name, found.mean)
+        if isinstance(found, Probed):
+            text += f" [{self._text(name, found.low)}, {self._text(name, found.high)}]"
+            return f"{text} {mark(found.status, found.explained)}" if name in PROBES else text
+        return text if found.sd is None else f"{text} ± {self._text(name, found.sd)}"
 
     def _caption(self) -> list[str]:
         r2 = self.statistic == "r2"
         lines = [
-            f"Mean ± sd over {self.runs} run{'s' if self.runs > 1 else ''}. Probes: "
-            f"{'R²' if r2 else 'balanced accuracy in %'} of the strongest on held-out rows. "
-            "Shares kept are in %.",
+            f"{f'Means over {self.runs} runs' if self.runs > 1 else 'One run'}. Probes: "
+            f"{'R²' if r2 else 'balanced accuracy in %'} of the strongest on held-out rows, with "
+            f"limits at {self.confidence:.0%} that hold for all probes at once. Shares kept are in "
+            f"%{', ± sd over the runs' if self.runs > 1 else ''}.",
             legend(self.statistic, self.leak),
             f"rows of the fit: probes trained on those {self.n_train:,}, where an exact eraser is "
             f"at chance by construction. fresh rows: probes trained and tested on the "
@@ -298,11 +295,11 @@ class Comparison:
         shown = [name for name in styles if name in self.columns()]
         for shift, name in zip(np.linspace(0.24, -0.24, len(shown)), shown, strict=True):
             marker, color, label = styles[name]
-            spreads = [getattr(row, name) for row in self.rows]
+            found = [getattr(row, name) for row in self.rows]
             ax.errorbar(
-                [s.mean for s in spreads],
+                [f.mean for f in found],
                 places + shift,
-                xerr=[s.sd for s in spreads],
+                xerr=np.transpose([_reach(f) for f in found]),
                 fmt=marker,
                 color=color,
                 markersize=6,
@@ -320,3 +317,10 @@ class Comparison:
         ax.set_axisbelow(True)
         ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
         return ax
+
+
+def _reach(found: Spread | Probed) -> tuple[float, float]:
+    """How far an error bar goes to either side: to the limits, or one standard deviation."""
+    if isinstance(found, Probed):
+        return max(found.mean - found.low, 0.0), max(found.high - found.mean, 0.0)
+    return found.sd or 0.0, found.sd or 0.0
