@@ -337,6 +337,17 @@ def test_collections_of_ranks(ranks):
     assert [rank for _, rank in shown(found)[1:]] == sorted({int(rank) for rank in ranks})
 
 
+@pytest.mark.parametrize("d", [1, 2])
+def test_where_everything_is_erased_nothing_is_found_in_the_rounding(d):
+    data = plant("classes", n=300, d=d)
+    found = ex.compare(data.X, data.y, ["LEACE", "SAL", "RLACE", "QuadraticLEACE"], **FAST)
+    assert found.rows[0].linear.status == "found"
+    for row in found.rows[1:4]:
+        assert (row.rank, row.linear.mean) == (d, 0.25)
+        assert row.fresh.status != "found"
+        assert row.variance.mean == pytest.approx(0.0, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("X", "y"),
     [

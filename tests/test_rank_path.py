@@ -157,6 +157,17 @@ def test_test_rows_of_the_fit_are_left_out_and_too_few_are_not_probed():
     assert "shows nothing about new rows" in note
 
 
+def test_where_everything_is_erased_nothing_is_found_in_the_rounding():
+    data = plant("classes", n=400, d=2)
+    X, y = data.X, data.y
+    path = ex.rank_path(X[:300], y[:300], ranks="auto", X_test=X[300:], y_test=y[300:], **FAST)
+    before, after = path.points
+    assert before.linear.status == "found"
+    assert (after.rank, after.score, after.linear.strongest.value) == (2, 0.25, 0.25)
+    assert after.fresh.status != "found"
+    assert after.variance_kept == pytest.approx(0.0, abs=1e-12)
+
+
 def test_noise_is_not_found_on_new_rows():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 40)), rng.integers(0, 2, 600)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.given import Given, Part, gather
-from expunge.audit.held_out import as_given, held_out, numbered
+from expunge.audit.held_out import as_given, held_out, numbered, without_rounding
 from expunge.audit.neighbours import neighbour_overlap
 from expunge.audit.probes import choose_probes
 from expunge.audit.probing import Terms, fresh_protocol, same_protocol, too_few
@@ -126,6 +126,7 @@ class Run:
         train, test = given.train, given.test
         assert train is not None
         assert test is not None
+        train, test = without_rounding(train), without_rounding(test)
         linear = self._terms("linear")
         same = same_protocol(train, test, linear).after if linear.probes else {}
         fresh = fresh_protocol(test, self.terms).after

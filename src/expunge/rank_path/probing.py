@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from expunge.audit.fresh import fresh_rows
 from expunge.audit.given import gather
-from expunge.audit.held_out import as_given
+from expunge.audit.held_out import as_given, without_rounding
 from expunge.audit.probes import choose_probes
 from expunge.audit.probing import Sizes, Terms, fresh_protocol, same_protocol, too_few
 from expunge.audit.protocol import FamilyResult
@@ -116,6 +116,7 @@ class Probing:
         train, test = given.train, given.test
         assert train is not None
         assert test is not None
+        train, test = without_rounding(train), without_rounding(test)
         fresh = fresh_rows(test.before, train.before, {}).fresh
         new, left = test.take(fresh), int((~fresh).sum())
         if len(new) == 0 or too_few(new):

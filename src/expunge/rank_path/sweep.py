@@ -129,7 +129,7 @@ class Sweep:
             return 1.0
         assert self.moments.xx is not None
         lost = float(np.einsum("ij,ij->", self.U, self.moments.xx @ self.U))
-        return 1.0 - lost / self.moments.trace_xx
+        return max(1.0 - lost / self.moments.trace_xx, 0.0)
 
     def score(self) -> float:
         """Balanced accuracy, or R², of the current predictor on the rows of the fit.
