@@ -165,6 +165,21 @@ def test_a_class_stamped_into_integers_is_seen_and_said():
     assert "rows repeat others. They look like rows that agree by chance" in text
 
 
+def test_sampling_error_excuses_exact_erasers_only():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    X = rng.normal(size=(3000, 40)) + np.outer(y, np.eye(40)[0])
+    settings = {"test_size": 0.9, "runs": 1, "probes": [LINEAR]}
+    found = ex.compare(X, y, ["LEACE", ex.LEACE(strength=0.8)], **settings)
+    exact, part = (row.fresh for row in found.rows[1:])
+    assert exact.status == part.status == "found"
+    assert max(exact.mean, part.mean) < found.residue["high"]
+    assert exact.explained
+    assert not part.explained
+    assert str(found).splitlines()[4].count("~") == 1
+    assert "~" not in str(found).splitlines()[5]
+
+
 def test_copies_of_a_row_are_never_on_both_sides():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(100, 5)), 6, axis=0)

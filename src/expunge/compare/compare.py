@@ -212,7 +212,7 @@ class _Table:
         residue = _residue(self.residues, statistic)
         high = -np.inf if residue is None else residue["high"]
         leak = float(run.terms.leak)
-        rows = [_row(NOTHING, self.nothing, leak, -np.inf)]
+        rows = [_row(NOTHING, self.nothing, leak, high)]
         rows += [_row(method.name, done, leak, high) for method, done in self.found.items()]
         probed = {name: getattr(rows[0], name) for name in (*PROBES, "task")}
         return Comparison(
@@ -247,7 +247,9 @@ def _row(name: str, done: list[Measured], leak: float, high: float) -> Compariso
 
     def probed(family: str) -> Probed | None:
         results = [getattr(measured, family) for measured in done]
-        explained_to = high if family == "fresh" else -np.inf
+        # sampling error is no excuse for what was not erased from the rows of the fit either
+        excused = family == "fresh" and all(measured.exact for measured in done)
+        explained_to = high if excused else -np.inf
         return None if results[0] is None else Probed.of(results, leak, explained_to)
 
     bits = [m.fresh.bits.value for m in done if m.fresh is not None and m.fresh.bits is not None]

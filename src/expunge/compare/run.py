@@ -38,6 +38,7 @@ class Measured:
 
     rank: int
     told: bool
+    exact: bool
     linear: FamilyResult | None
     fresh: FamilyResult | None
     nonlinear: FamilyResult | None
@@ -130,8 +131,10 @@ class Run:
         linear = self._terms("linear")
         same = same_protocol(train, test, linear).after if linear.probes else {}
         fresh = fresh_protocol(test, self.terms).after
+        certificate = None if eraser is None else eraser.certificate_
         return Measured(
             rank=0 if eraser is None else eraser.rank_,
+            exact=certificate is not None and certificate.erased,
             told=getattr(given.subject, "needs_concept", False),
             linear=same.get("linear"),
             fresh=fresh.get("linear"),

@@ -61,7 +61,8 @@ class Probed:
     status : {"at chance", "found", "cannot tell"}
         What an audit would say of these limits.
     explained : bool
-        Whether it was found on fresh rows, but is no more than sampling error of the fit explains.
+        Whether an exact eraser left it on fresh rows and it is no more than sampling error of the
+        fit explains.
     """
 
     mean: float

@@ -123,7 +123,8 @@ class RankPath:
     def _cell(self, name: str, point: PathPoint) -> str:
         found: FamilyResult = getattr(point, name)
         value, explained = found.strongest.value, False
-        if name == "fresh" and point.rank and self.residue is not None:
+        exact = point.solver == "closed_form"  # no excuse for what is left in the fit itself
+        if name == "fresh" and exact and self.residue is not None:
             explained = value <= self.residue.high(self.statistic)
         return f"{self._text(value)} {mark(found.status, explained)}"
 
