@@ -2,78 +2,85 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import clone
 
-from expunge.audit.linear_probes import LINEAR_PROBES
-from expunge.audit.measures import measures_of
-from expunge.audit.neighbours import neighbour_overlap
-from expunge.audit.nonlinear_probes import NONLINEAR_PROBES
-from expunge.audit.probe import Probe, Training
-from expunge.audit.probing import stratified
-from expunge.compare.table import COLUMNS, Comparison, ComparisonRow, Spread
+from expunge.audit.probes import choose_probes
+from expunge.audit.probing import Sizes, Terms
+from expunge.audit.residue import Residue
+from expunge.compare.methods import Method, check_pairs, choose_methods
+from expunge.compare.notes import method_notes, row_notes
+from expunge.compare.run import Everything, Measured, Run
+from expunge.compare.table import PROBES, Comparison, ComparisonRow, Probed, Spread
 from expunge.concept import Concept
-from expunge.erasers import ERASERS, RLACE, PairPCA
 from expunge.erasers.base import BaseEraser
 from expunge.errors import InputError
-from expunge.inputs import ConceptType, as_matrix, check_concept, check_number, check_rows
-from expunge.inputs.several import split_concepts
-from expunge.parallel import one_blas_thread
+from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
+from expunge.inputs.ranks import check_ranks
 from expunge.progress import Progress
 
 __all__ = ["compare"]
 
-SVM_ROWS = 2000  # training and test rows of the non-linear probe, whose cost grows with the square
-QUERIES = 500  # rows asked for their neighbours
-
-Measured = dict[str, float | None]
+SIZES = Sizes(nonlinear_train=2000, nonlinear_test=2000)  # many methods: fewer rows than an audit
+NOTHING = "nothing"
 
 
 def compare(
     X: Any,
     concept: Any,
-    methods: Sequence[str | BaseEraser] | None = None,
-    ranks: Iterable[int] = (1,),
+    methods: Sequence[str | BaseEraser] | str | BaseEraser | None = None,
+    ranks: Literal["auto"] | Iterable[int | Literal["auto"]] = "auto",
     task: Any = None,
     runs: int = 3,
     *,
     pairs: tuple[Any, Any] | None = None,
     test_size: float = 0.3,
-    max_probe_rows: int = 10_000,
+    probes: Any = "default",
+    sizes: Sizes | None = None,
     concept_type: ConceptType = "auto",
-    random_state: int = 0,
+    confidence: float = 0.95,
+    leak: float = 0.02,
+    random_state: Any = 0,
     verbose: bool = False,
 ) -> Comparison:
-    """Methods side by side on held-out rows, each at every rank it can use.
+    """Methods side by side, probed on held-out rows as in an audit.
 
     In each run the rows are split anew; every method is fitted on the same part and measured on the
-    other. A rank above what a method can use is shown once, as the rank it did use.
+    other. Copies of a row are always on the same side. Probes, folds, measures and words are those
+    of `audit`.
 
     Parameters
     ----------
-    X : array or frame of shape (n, d)
-    concept : array of shape (n,) or (n, m)
+    X : array, frame or tensor of shape (n, d)
+    concept : array of shape (n,) or (n, m), or several concepts as in an eraser's `fit`
     methods : sequence of names or erasers, optional
-        Names as in `ERASERS`, in any case; all that apply by default.
-    ranks : iterable of int
-        Directions to erase, for methods that have a choice.
+        Names as in `ERASERS`, in any case; all that apply by default. An eraser keeps its settings,
+        and its rank if it has one.
+    ranks : "auto", or iterable of int and "auto"
+        Directions to erase, for methods that have a choice. "auto" is the concept's own rank for
+        all of them. A number is exactly so many directions; a method that has nothing to remove
+        beyond fewer is shown once, at those.
     task : array of shape (n,), optional
-        Classes whose accuracy should survive; SPLINCE is given them.
+        Classes that linear probes should still find; SPLINCE is given them, and is left out without
+        them.
     runs : int
     pairs : (A, B), arrays of shape (p, d), optional
         Definitional pairs for PairPCA, which is left out without them.
     test_size : float
-        Share of the rows that is held out.
-    max_probe_rows : int
-        Most rows that a probe learns from or is tested on; larger parts are sampled.
+        Share of the rows that is held out, at most 0.9.
+    probes : {"default", "linear", "nonlinear"} or list of str and Probe
+        As in `audit`. "linear" takes a tenth of the time.
+    sizes : Sizes, optional
+        Most rows the probes look at; by default non-linear ones look at 2,000.
     concept_type : {"auto", "classes", "labels", "continuous"}
-    random_state : int
+    confidence : float
+        Of all limits.
+    leak : float
+        The least excess over chance that matters, in balanced accuracy (R² for numbers).
+    random_state : int, Generator or None
+        Equal states give equal numbers, but for the seconds.
     verbose : bool
         Whether to show a progress bar.
 
@@ -89,57 +96,54 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 400)
     >>> X = rng.normal(size=(400, 6)) + 2 * np.outer(y, [1, 0, 1, 0, 0, 0])
-    >>> result = ex.compare(X, y, methods=["leace", "INLP"], ranks=[1, 2], runs=2)
+    >>> result = ex.compare(X, y, methods=["leace", "INLP"], ranks=[1, 2], probes="linear")
     >>> [(row.method, row.rank) for row in result.rows]
     [('nothing', 0), ('LEACE', 1), ('INLP', 1), ('INLP', 2)]
+    >>> result.rows[0].linear.status, result.chance["linear"]
+    ('found', 0.5)
     """
     rows = check_rows(X)
-    values = as_matrix(X)
-    target = check_concept(concept, rows.n_samples, concept_type=concept_type, name="concept")
+    values = np.asarray(rows.X)
+    target = check_concept(
+        concept, rows.n_samples, concept_type=concept_type, name="concept", owner="A comparison"
+    )
     goal = None if task is None else _classes(task, rows.n_samples)
-    wanted = sorted(set(ranks))
-    for rank in wanted:
-        check_number(rank, "ranks", least=1, most=rows.n_features - 1, whole=True)
+    wanted = check_ranks(ranks, rows.n_features)
     check_number(runs, "runs", least=1, whole=True)
     check_number(test_size, "test_size", strict=True, most=0.9)
-    chosen, left_out = _chosen(methods, target, pairs)
-    everything = _Everything(values, concept, target, goal, pairs, wanted, max_probe_rows)
-    collected: dict[tuple[str, int], list[Measured]] = {}
-    with Progress("compare", runs * (len(chosen) + 1), verbose) as bar:
-        for run in range(runs):
-            split = everything.split(random_state + run, test_size)
-            for count, (name, eraser) in enumerate([("nothing", None), *chosen]):
-                for rank, measured in split.measure(eraser):
-                    collected.setdefault((name, rank), []).append(measured)
-                bar.update(run * (len(chosen) + 1) + count + 1, f"run {run + 1}, {name}")
-    return Comparison(
-        tuple(_row(name, rank, found) for (name, rank), found in _in_order(collected, chosen)),
-        split.chance,
-        runs,
-        len(split.train),
-        len(split.test),
-        min(max_probe_rows, len(split.train)),
-        left_out,
+    check_number(confidence, "confidence", least=0.5, most=0.9999)
+    check_number(leak, "leak", strict=True, most=1)
+    sides = check_pairs(pairs, rows.n_features)
+    chosen, left_out = choose_methods(
+        methods, wanted, target, task=goal is not None, pairs=sides is not None
     )
+    seeds = check_rng(random_state).integers(2**31, size=int(runs))
+    terms = Terms(
+        choose_probes(probes, target.kind), _sizes(sizes), confidence, leak, 0, lambda note: None
+    )
+    everything = Everything(values, target, goal, sides, terms)
+    with Progress("compare", int(runs) * (len(chosen) + 1), verbose) as bar:
+        table = _Table(chosen, left_out, bar)
+        for seed in seeds:
+            run = everything.run(int(seed), test_size)
+            table.add(run)
+    return table.finished(run)
 
 
-def _in_order(
-    collected: dict[tuple[str, int], list[Measured]], chosen: list[tuple[str, BaseEraser]]
-) -> list[tuple[tuple[str, int], list[Measured]]]:
-    place = {name: at for at, name in enumerate(["nothing", *(name for name, _ in chosen)])}
-    return sorted(collected.items(), key=lambda item: (place[item[0][0]], item[0][1]))
-
-
-def _row(method: str, rank: int, found: list[Measured]) -> ComparisonRow:
-    spreads: dict[str, Any] = {}
-    for name in COLUMNS:
-        known = [m[name] for m in found if m[name] is not None]
-        spreads[name] = Spread.of([float(v) for v in known if v is not None]) if known else None
-    return ComparisonRow(method, rank, **spreads)
+def _sizes(sizes: Any) -> Sizes:
+    if sizes is None:
+        return SIZES
+    if not isinstance(sizes, Sizes):
+        raise InputError(
+            "sizes must say how many rows probes look at",
+            f"sizes={sizes!r}",
+            "Pass e.g. expunge.audit.Sizes(nonlinear_test=5000)",
+        )
+    return sizes
 
 
 def _classes(task: Any, n: int) -> Concept:
-    found = check_concept(task, n, name="task")
+    found = check_concept(task, n, name="task", owner="A comparison")
     if found.kind != "classes":
         raise InputError(
             "task must hold one class per row", f"a task of kind {found.kind!r}", "Pass classes"
@@ -147,180 +151,117 @@ def _classes(task: Any, n: int) -> Concept:
     return found
 
 
-def _chosen(
-    methods: Sequence[str | BaseEraser] | None, target: Concept, pairs: Any
-) -> tuple[list[tuple[str, BaseEraser]], dict[str, str]]:
-    """Erasers by name, and the methods left out with the reason."""
-    known = {name.lower(): name for name in ERASERS}
-    chosen: list[tuple[str, BaseEraser]] = []
-    left_out: dict[str, str] = {}
-    for method in ERASERS if methods is None else methods:
-        if isinstance(method, str) and method.lower() not in known:
-            raise InputError(
-                "Unknown method", repr(method), f"Pass some of {', '.join(sorted(ERASERS))}"
-            )
-        eraser = _made(known[method.lower()], target) if isinstance(method, str) else method
-        name = type(eraser).__name__ if isinstance(method, str) else repr(clone(eraser))
-        if isinstance(eraser, PairPCA) and pairs is None:
-            left_out[name] = "it needs pairs=(A, B)"
-        elif not isinstance(eraser, PairPCA) and target.kind not in eraser.kinds:
-            left_out[name] = f"it takes no concept of kind {target.kind!r}"
-        else:
-            chosen.append((name, eraser))
-    if not chosen:
-        raise InputError("No method applies", str(left_out), "Name others in methods=")
-    return chosen, left_out
+class _Table:
+    """Rows in the making: what was measured of each method at each rank, run by run."""
 
+    def __init__(self, chosen: list[Method], left_out: dict[str, str], bar: Progress) -> None:
+        self.chosen, self.left_out, self.bar = chosen, left_out, bar
+        self.steps = 0
+        self.nothing: list[Measured] = []
+        self.residues: list[Residue] = []
+        self.found: dict[Method, list[Measured]] = {method: [] for method in chosen}
+        self.skipped: dict[str, list[int]] = {}
 
-def _made(name: str, target: Concept) -> BaseEraser:
-    if name == "RLACE" and target.kind == "continuous":
-        return RLACE(loss="squared")
-    return ERASERS[name]()
+    def add(self, run: Run) -> None:
+        """Measure everything in one run."""
+        first = not self.nothing
+        found = run.measure(None)
+        self.nothing.append(found)
+        if found.fresh is not None and (residue := run.residue(found.fresh.n_train)):
+            self.residues.append(residue)
+        self._step(NOTHING)
+        for method in self.chosen:
+            if method in self.found:
+                self._measure(method, run, first)
+            self._step(method.name)
 
+    def _measure(self, method: Method, run: Run, first: bool) -> None:
+        try:
+            eraser, seconds = run.fitted(method)
+            if first and self._known(method, eraser.rank_):
+                self.skipped.setdefault(method.name, []).append(int(method.asked or 0))
+                del self.found[method]
+                return
+            self.found[method].append(run.measure(eraser, seconds))
+        except InputError as error:
+            self.left_out[method.name] = f"{error.problem} ({error.received})"
+            self.found = {m: done for m, done in self.found.items() if m.name != method.name}
 
-@dataclass(frozen=True, eq=False)
-class _Everything:
-    """All rows with all that is known of them."""
-
-    values: NDArray[Any]
-    given: Any
-    concept: Concept
-    task: Concept | None
-    pairs: tuple[Any, Any] | None
-    ranks: list[int]
-    most: int
-
-    def split(self, seed: int, test_size: float) -> _Split:
-        """A run's rows of the fit and held-out rows, with the class shares of all."""
-        n = len(self.values)
-        test = stratified(self.concept, max(2, round(test_size * n)), seed)
-        return _Split(self, np.setdiff1d(np.arange(n), test), test, seed)
-
-    def concept_of(self, index: NDArray[np.intp]) -> Any:
-        """The concept of some rows as it was given."""
-        parts = split_concepts(self.given, len(self.values))
-        if parts is None:
-            return np.asarray(self.given)[index]
-        return {name: np.asarray(column)[index] for name, column in parts.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class _Split:
-    """One run."""
-
-    all: _Everything
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
-    seed: int
-
-    @property
-    def chance(self) -> float:
-        """Held-out accuracy of the answer that ignores x."""
-        concept = self.all.concept
-        if concept.kind == "continuous":
-            return 0.0
-        Z, seen = concept.columns()[self.test].mean(axis=0), concept.columns()[self.train].mean(0)
-        if concept.kind == "classes":
-            return float(Z[seen.argmax()])
-        return float(np.where(seen > 0.5, Z, 1 - Z).mean())
-
-    def measure(self, eraser: BaseEraser | None) -> list[tuple[int, Measured]]:
-        """Measures at every rank the eraser can use; of the rows as they are for None."""
-        X = self.all.values
-        if eraser is None:
-            return [(0, self._measures(X[self.train], X[self.test], 0.0))]
-        found: dict[int, Measured] = {}
-        ranks = self.all.ranks if "rank" in eraser.get_params() else [None]
-        for rank in ranks:
-            one = clone(eraser)
-            if rank is not None:
-                one.set_params(rank=rank)
-            started = time.perf_counter()
-            self._fit(one)
-            seconds = time.perf_counter() - started
-            if one.rank_ not in found:
-                train, test = self._cleaned(one, self.train), self._cleaned(one, self.test)
-                found[one.rank_] = self._measures(train, test, seconds)
-        return list(found.items())
-
-    def _fit(self, eraser: BaseEraser) -> None:
-        if isinstance(eraser, PairPCA):
-            assert self.all.pairs is not None
-            A, B = (as_matrix(side) for side in self.all.pairs)
-            ids = np.arange(len(A))
-            eraser.fit(np.vstack([A, B]), np.concatenate([ids, ids]))
-            return
-        X, z, task = self.all.values[self.train], self.all.concept_of(self.train), self.all.task
-        if task is None:
-            eraser.fit(X, z)
-        else:
-            eraser.fit(X, task.values[self.train], concept=z)
-
-    def _cleaned(self, eraser: BaseEraser, index: NDArray[np.intp]) -> NDArray[Any]:
-        rows = self.all.values[index]
-        if hasattr(eraser, "conditional_erasure_"):
-            told = eraser.conditional_erasure_
-            return np.asarray(told.transform(rows, concept=self.all.concept_of(index)))
-        return np.asarray(eraser.transform(rows))
-
-    def _measures(self, train: NDArray[Any], test: NDArray[Any], seconds: float) -> Measured:
-        concept, before = self.all.concept, self.all.values[self.test]
-        z, z_test = concept.take(self.train), concept.take(self.test)
-        half = stratified(z_test, max(len(test) // 2, 1), self.seed)
-        rest = np.setdiff1d(np.arange(len(test)), half)
-        with one_blas_thread():
-            linear = self._probe(_first(LINEAR_PROBES, concept), (train, z), (test, z_test))
-            fresh = self._probe(
-                _first(LINEAR_PROBES, concept),
-                (test[half], z_test.take(half)),
-                (test[rest], z_test.take(rest)),
-            )
-            nonlinear = self._probe(
-                _first(NONLINEAR_PROBES, concept), (train, z), (test, z_test), most=SVM_ROWS
-            )
-            task = self._task(train, test)
-        score = "r2" if concept.kind == "continuous" else "accuracy"
-        spread = float(before.astype(np.float64).var(axis=0).sum())
-        return {
-            "linear": linear[score],
-            "fresh": fresh[score],
-            "nonlinear": nonlinear[score],
-            "bits": None if "bits" not in linear else max(linear["bits"], 0.0),
-            "variance": float(test.astype(np.float64).var(axis=0).sum()) / (spread or 1.0),
-            "neighbours": neighbour_overlap(
-                before, test, min(10, len(test) - 1), max_queries=QUERIES, max_base=self.all.most
-            ),
-            "task": task,
-            "seconds": seconds,
-        }
-
-    def _probe(
-        self,
-        probe: Probe,
-        learn: tuple[NDArray[Any], Concept],
-        judge: tuple[NDArray[Any], Concept],
-        most: int | None = None,
-    ) -> dict[str, float]:
-        """Measures of a probe, all rows in units of the training rows' spread."""
-        size = min(most or self.all.most, self.all.most)
-        (X, z), (X_test, z_test) = (
-            (rows[index], concept.take(index))
-            for rows, concept in (learn, judge)
-            for index in [stratified(concept, size, self.seed)]
+    def _known(self, method: Method, rank: int) -> bool:
+        """Whether a smaller number asked for gave as many directions."""
+        return isinstance(method.asked, int) and any(
+            other.name == method.name and done and done[0].rank == rank
+            for other, done in self.found.items()
+            if other is not method
         )
-        X, X_test = X.astype(np.float64), X_test.astype(np.float64)
-        center, unit = X.mean(axis=0), float(np.sqrt(X.var(axis=0).mean())) or 1.0
-        training = Training((X - center) / unit, z)
-        scores = probe.score(training, np.asarray((X_test - center) / unit), self.seed)
-        return {name: m.value for name, m in measures_of(scores, z_test).items()}
 
-    def _task(self, train: NDArray[Any], test: NDArray[Any]) -> float | None:
-        task = self.all.task
-        if task is None:
-            return None
-        learn, judge = (train, task.take(self.train)), (test, task.take(self.test))
-        return self._probe(_first(LINEAR_PROBES, task), learn, judge)["accuracy"]
+    def _step(self, name: str) -> None:
+        self.steps += 1
+        self.bar.update(self.steps, name)
+
+    def finished(self, run: Run) -> Comparison:
+        """The comparison, `run` being the last one."""
+        if not self.found:
+            raise InputError("No method applies", str(self.left_out), "Name others in methods=")
+        told = {m.name: None for m, done in self.found.items() if done[0].told}
+        notes = [
+            *row_notes(run.all.values),
+            *method_notes(list(told), self.skipped, list(self.found), run.all.values),
+        ]
+        statistic = "r2" if run.all.concept.kind == "continuous" else "balanced_accuracy"
+        residue = _residue(self.residues, statistic)
+        high = -np.inf if residue is None else residue["high"]
+        leak = float(run.terms.leak)
+        rows = [_row(NOTHING, self.nothing, leak, high)]
+        rows += [_row(method.name, done, leak, high) for method, done in self.found.items()]
+        probed = {name: getattr(rows[0], name) for name in (*PROBES, "task")}
+        return Comparison(
+            rows=tuple(rows),
+            statistic=statistic,
+            chance={name: found.chance for name, found in probed.items() if found is not None},
+            residue=residue,
+            leak=leak,
+            confidence=float(run.terms.confidence),
+            runs=len(self.nothing),
+            n_train=len(run.train),
+            n_test=len(run.test),
+            notes=tuple(notes),
+            left_out=self.left_out,
+        )
 
 
-def _first(probes: tuple[Probe, ...], concept: Concept) -> Probe:
-    return next(probe for probe in probes if concept.kind in probe.kinds)
+def _residue(found: list[Residue], statistic: str) -> dict[str, float] | None:
+    """The mean over the runs."""
+    if not found:
+        return None
+    return {
+        "here": float(np.mean([r.here(statistic) for r in found])),
+        "unlimited": float(np.mean([r.ceiling(statistic) for r in found])),
+        "high": float(np.mean([r.high(statistic) for r in found])),
+    }
+
+
+def _row(name: str, done: list[Measured], leak: float, high: float) -> ComparisonRow:
+    def spread(value: Callable[[Measured], float]) -> Spread:
+        return Spread.of([value(measured) for measured in done])
+
+    def probed(family: str) -> Probed | None:
+        results = [getattr(measured, family) for measured in done]
+        # sampling error is no excuse for what was not erased from the rows of the fit either
+        excused = family == "fresh" and all(measured.exact for measured in done)
+        explained_to = high if excused else -np.inf
+        return None if results[0] is None else Probed.of(results, leak, explained_to)
+
+    bits = [m.fresh.bits.value for m in done if m.fresh is not None and m.fresh.bits is not None]
+    return ComparisonRow(
+        method=name,
+        ranks=tuple(measured.rank for measured in done),
+        linear=probed("linear"),
+        fresh=probed("fresh"),
+        nonlinear=probed("nonlinear"),
+        bits=Spread.of(bits) if len(bits) == len(done) else None,
+        variance=spread(lambda m: m.variance),
+        neighbours=spread(lambda m: m.neighbours),
+        task=probed("task"),
+        seconds=spread(lambda m: m.seconds),
+    )

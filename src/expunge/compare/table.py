@@ -2,44 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from expunge.audit.marks import legend, mark, sampling_error, wrapped
+from expunge.audit.measures import Interval
+from expunge.audit.protocol import FamilyResult, Status, _status
 from expunge.plotting import new_axes
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["COLUMNS", "Comparison", "ComparisonRow", "Spread"]
+__all__ = ["COLUMNS", "PROBES", "Comparison", "ComparisonRow", "Probed", "Spread"]
 
 COLUMNS = {
-    "linear": "linear probe",
-    "fresh": "fresh rows",
-    "nonlinear": "non-linear",
-    "bits": "bits left",
+    "linear": "linear, rows of the fit",
+    "fresh": "linear, fresh rows",
+    "nonlinear": "non-linear, fresh rows",
+    "bits": "bits, fresh rows",
     "variance": "variance kept",
     "neighbours": "neighbours kept",
     "task": "task",
     "seconds": "seconds",
 }
-SHARES = ("linear", "fresh", "nonlinear", "variance", "neighbours", "task")
+PROBES = ("linear", "fresh", "nonlinear")
+SHARES = (*PROBES, "variance", "neighbours", "task")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation over the runs."""
+    """Mean and standard deviation over the runs; None for the deviation of a single one."""
 
     mean: float
-    sd: float
+    sd: float | None
 
     @classmethod
-    def of(cls, values: list[float]) -> Spread:
-        """Of the values of the runs; the deviation of a single one is 0."""
-        return cls(
-            float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Of the values of the runs."""
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        return cls(float(np.mean(values)), sd)
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The strongest probe of a family on held-out rows.
+
+    Attributes
+    ----------
+    mean, sd : float
+        Balanced accuracy (R² for numbers), over the runs; sd is None for a single one.
+    low, high : float
+        Limits that hold for all probes of the family at once, the mean over the runs.
+    chance : float
+        Without information: one over the number of classes, half for labels, 0 for R².
+    status : {"at chance", "found", "cannot tell"}
+        What an audit would say of these limits.
+    explained : bool
+        Whether an exact eraser left it on fresh rows and it is no more than sampling error of the
+        fit explains.
+    """
+
+    mean: float
+    sd: float | None
+    low: float
+    high: float
+    chance: float
+    status: Status
+    explained: bool = False
+
+    @classmethod
+    def of(cls, results: Sequence[FamilyResult], leak: float, high: float = -np.inf) -> Self:
+        """Of the results of the runs, where sampling error reaches up to `high`."""
+        spread = Spread.of([r.strongest.value for r in results])
+        low, top = (
+            float(np.mean([getattr(r.strongest, k) for r in results])) for k in ("low", "high")
         )
+        chance = float(np.mean([r.chance for r in results]))
+        status = _status(Interval(spread.mean, low, top), chance, leak)
+        explained = status == "found" and bool(spread.mean <= high)
+        return cls(spread.mean, spread.sd, low, top, chance, status, explained)
 
 
 @dataclass(frozen=True)
@@ -49,37 +93,43 @@ class ComparisonRow:
     Attributes
     ----------
     method : str
-    rank : int
-        Directions erased; 0 for "nothing erased".
-    linear : Spread
-        Held-out accuracy of a logistic regression trained on the erased rows of the fit (R² of a
-        ridge regression for a continuous concept).
-    fresh : Spread
-        The same, trained and tested on rows the eraser never saw.
-    nonlinear : Spread
-        Held-out accuracy of an RBF-SVM (R² of a kernel ridge regression), trained like `linear`.
+    ranks : tuple of int
+        Directions erased in each run; 0 for "nothing erased".
+    linear : Probed or None
+        Linear probes trained on the erased rows of the fit. An exact eraser is at chance here by
+        construction.
+    fresh : Probed or None
+        Linear probes trained and tested on rows the eraser never saw, in turns.
+    nonlinear : Probed or None
+        Non-linear probes, likewise on fresh rows.
     bits : Spread or None
-        Bits per row that the linear probe gains over the label shares, held out; never below 0.
+        Bits per fresh row that the best linear probe gains over the shares of the classes.
     variance : Spread
         Share of the total variance of held-out rows that is kept.
     neighbours : Spread
-        Share of the ten nearest neighbours that stay.
-    task : Spread or None
-        Held-out accuracy of a logistic regression on the task.
+        Share of the ten nearest neighbours (by cosine, among different rows) that stay.
+    task : Probed or None
+        Linear probes of the task, trained on the erased rows of the fit.
     seconds : Spread
-        Time of the fit.
+        Time of the fit; the one number that differs between equal calls.
     """
 
     method: str
-    rank: int
-    linear: Spread
-    fresh: Spread
-    nonlinear: Spread
+    ranks: tuple[int, ...]
+    linear: Probed | None
+    fresh: Probed | None
+    nonlinear: Probed | None
     bits: Spread | None
     variance: Spread
     neighbours: Spread
-    task: Spread | None
+    task: Probed | None
     seconds: Spread
+
+    @property
+    def rank(self) -> int | str:
+        """Directions erased; "3-5" where it differs between runs."""
+        least, most = min(self.ranks), max(self.ranks)
+        return least if least == most else f"{least}-{most}"
 
 
 @dataclass(frozen=True)
@@ -90,21 +140,36 @@ class Comparison:
     ----------
     rows : tuple of ComparisonRow
         "nothing" first, then methods in the order asked for, ranks ascending.
-    chance : float
-        Accuracy of always answering the commonest class (0, the R² of the mean, for numbers).
+    statistic : {"balanced_accuracy", "r2"}
+        What the probes are measured by.
+    chance : dict from str to float
+        Its value without information, for each column of probes.
+    residue : dict from str to float, or None
+        What sampling error of an exact fit leaves to linear probes on fresh rows: expected "here",
+        with the rows these probes have; "unlimited"; and "high", exceeded in one fit of twenty.
+    leak : float
+        The least excess over chance that matters.
+    confidence : float
+        Of the limits.
     runs : int
-    n_train, n_test, n_probe : int
-        Rows of the fit, rows held out, and the most that a probe learns from.
+    n_train, n_test : int
+        Rows of the fit and rows held out, in the last run.
+    notes : tuple of str
+        What to know when reading the table.
     left_out : dict from str to str
         Methods that do not apply, and why.
     """
 
     rows: tuple[ComparisonRow, ...]
-    chance: float
+    statistic: str
+    chance: dict[str, float]
+    residue: dict[str, float] | None
+    leak: float
+    confidence: float
     runs: int
     n_train: int
     n_test: int
-    n_probe: int
+    notes: tuple[str, ...]
     left_out: dict[str, str]
 
     def columns(self) -> list[str]:
@@ -113,19 +178,23 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as plain values."""
-        return asdict(self)
+        plain = asdict(self)
+        for line, row in zip(plain["rows"], self.rows, strict=True):
+            line["rank"] = row.rank
+        return plain
 
     def to_frame(self) -> Any:
-        """A pandas frame: one line per method and rank, mean and standard deviation per measure."""
+        """A pandas frame: one line per method and rank, the parts of each measure as columns."""
         import pandas as pd
 
-        lines = []
-        for row in self.rows:
-            line: dict[tuple[str, str], Any] = {}
-            for name in self.columns():
-                spread = getattr(row, name)
-                line[name, "mean"], line[name, "sd"] = spread.mean, spread.sd
-            lines.append(line)
+        lines = [
+            {
+                (name, part): value
+                for name in self.columns()
+                for part, value in asdict(getattr(row, name)).items()
+            }
+            for row in self.rows
+        ]
         index = pd.MultiIndex.from_tuples(
             [(row.method, row.rank) for row in self.rows], names=["method", "rank"]
         )
@@ -136,16 +205,16 @@ class Comparison:
     def __rich__(self) -> Table:
         from rich.table import Table
 
-        table = Table(title=None, caption=self._caption(), caption_justify="left")
-        for header in self._headers():
-            right = header not in ("method",)
-            table.add_column(header, justify="right" if right else "left")
-        for row in self.rows:
-            table.add_row(*self._cells(row))
+        table = Table(title=None, caption="\n".join(self._caption()), caption_justify="left")
+        header, *lines = self._lines()
+        for name in header:
+            table.add_column(name, justify="left" if name == "method" else "right")
+        for line in lines:
+            table.add_row(*line)
         return table
 
     def __str__(self) -> str:
-        lines = [self._headers(), *(self._cells(row) for row in self.rows)]
+        lines = self._lines()
         widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
         texts = [
             "  ".join(
@@ -154,34 +223,58 @@ class Comparison:
             ).rstrip()
             for line in lines
         ]
-        return "\n".join([*texts, self._caption()])
+        return "\n".join([*texts, *wrapped(self._caption(), texts)])
 
-    def _headers(self) -> list[str]:
-        return ["method", "rank", *(COLUMNS[name] for name in self.columns())]
+    def _lines(self) -> list[list[str]]:
+        """The cells of the heading, of chance, and of every row."""
+        names = self.columns()
+        lines = [["method", "rank", *(COLUMNS[name] for name in names)]]
+        constant = {"chance": self.chance}
+        if self.residue is not None and "fresh" in names:
+            constant["sampling error"] = {"fresh": self.residue["here"]}
+        for title, values in constant.items():
+            known = (f"{self._text(n, values[n])}  " if n in values else "" for n in names)
+            lines.append([title, "", *known])
+        for row in self.rows:
+            cells = (self._cell(name, getattr(row, name)) for name in names)
+            lines.append([row.method, str(row.rank), *cells])
+        return lines
 
-    def _cells(self, row: ComparisonRow) -> list[str]:
-        cells = [row.method, str(row.rank)]
-        for name in self.columns():
-            s = getattr(row, name)
-            if name in SHARES:
-                cells.append(f"{100 * s.mean:.1f} ± {100 * s.sd:.1f}")
-            else:
-                cells.append(f"{s.mean:.3f} ± {s.sd:.3f}")
-        return cells
+    def _text(self, name: str, value: float) -> str:
+        """A share in percent; an R², bits and seconds as they are."""
+        plain = name not in SHARES or (name in PROBES and self.statistic == "r2")
+        factor, digits = (1, 3) if plain else (100, 1)
+        return f"{round(factor * value, digits) + 0.0:.{digits}f}"  # no -0.0
 
-    def _caption(self) -> str:
+    def _cell(self, name: str, found: Spread | Probed) -> str:
+        text = self._text(name, found.mean)
+        if isinstance(found, Probed):
+            text += f" [{self._text(name, found.low)}, {self._text(name, found.high)}]"
+            return f"{text} {mark(found.status, found.explained)}" if name in PROBES else text
+        return text if found.sd is None else f"{text} ± {self._text(name, found.sd)}"
+
+    def _caption(self) -> list[str]:
+        r2 = self.statistic == "r2"
         lines = [
-            f"Mean ± sd over {self.runs} run{'s' if self.runs > 1 else ''}, in % where not named; "
-            f"chance {100 * self.chance:.1f} %. Fitted on {self.n_train:,} rows, tested on "
-            f"{self.n_test:,}; probes learn from at most {self.n_probe:,}.",
-            "linear probe, non-linear: trained on the rows of the fit. fresh rows: a linear probe "
-            "trained and tested on rows the eraser never saw.",
+            f"{f'Means over {self.runs} runs' if self.runs > 1 else 'One run'}. Probes: "
+            f"{'R²' if r2 else 'balanced accuracy in %'} of the strongest on held-out rows, with "
+            f"limits at {self.confidence:.0%} that hold for all probes at once. Shares kept are in "
+            f"%{', ± sd over the runs' if self.runs > 1 else ''}.",
+            legend(self.statistic, self.leak),
+            f"rows of the fit: probes trained on those {self.n_train:,}, where an exact eraser is "
+            f"at chance by construction. fresh rows: probes trained and tested on the "
+            f"{self.n_test:,} rows the eraser never saw, in turns.",
         ]
-        lines += [f"{name} left out: {reason}." for name, reason in self.left_out.items()]
-        return "\n".join(lines)
+        if self.residue is not None and "fresh" in self.chance:
+            ceiling, high = (self._text("fresh", self.residue[k]) for k in ("unlimited", "high"))
+            lines.append(sampling_error(ceiling, high))
+        if "task" in self.chance:
+            lines.append("task: balanced accuracy in % of linear probes of the task.")
+        lines += [f"Note: {note}" for note in self.notes]
+        return [*lines, *(f"{name} left out: {reason}." for name, reason in self.left_out.items())]
 
     def plot(self, ax: Any = None) -> Any:
-        """Probe accuracies of every method, on matplotlib axes (made if not given).
+        """Probes and variance kept of every method, on matplotlib axes (made if not given).
 
         Parameters
         ----------
@@ -192,32 +285,43 @@ class Comparison:
         matplotlib.axes.Axes
         """
         if ax is None:
-            ax = new_axes(7, 1.2 + 0.34 * len(self.rows))
+            ax = new_axes(7, 1.8 + 0.34 * len(self.rows))
         places = np.arange(len(self.rows))[::-1]
         styles = {
-            "linear": ("o", "#1f5fa8", "linear probe, rows of the fit"),
-            "fresh": ("D", "#6aa5d8", "linear probe, fresh rows"),
-            "nonlinear": ("^", "#c8622d", "non-linear probe"),
-            "variance": ("|", "#7a7a7a", "variance kept"),
+            "linear": ("o", "#1f5fa8", "linear probes, rows of the fit"),
+            "fresh": ("D", "#6aa5d8", "linear probes, fresh rows"),
+            "nonlinear": ("^", "#c8622d", "non-linear probes, fresh rows"),
+            "variance": ("|", "#7a7a7a", "share of variance kept"),
         }
-        for shift, (name, (marker, color, label)) in zip(
-            (0.18, 0.0, -0.18, -0.3), styles.items(), strict=True
-        ):
-            spreads = [getattr(row, name) for row in self.rows]
+        shown = [name for name in styles if name in self.columns()]
+        for shift, name in zip(np.linspace(0.24, -0.24, len(shown)), shown, strict=True):
+            marker, color, label = styles[name]
+            found = [getattr(row, name) for row in self.rows]
             ax.errorbar(
-                [s.mean for s in spreads],
+                [f.mean for f in found],
                 places + shift,
-                xerr=[s.sd for s in spreads],
+                xerr=np.transpose([_reach(f) for f in found]),
                 fmt=marker,
                 color=color,
                 markersize=6,
                 elinewidth=1,
                 label=label,
             )
-        ax.axvline(self.chance, color="0.3", linewidth=1, linestyle="--", label="chance")
+        chances = sorted({self.chance[name] for name in PROBES if name in self.chance})
+        for count, chance in enumerate(chances):
+            name = "_more" if count else "chance"  # an underscore keeps it out of the legend
+            ax.axvline(chance, color="0.3", linewidth=1, linestyle="--", label=name)
         ax.set_yticks(places, [f"{row.method}, rank {row.rank}" for row in self.rows])
-        ax.set_xlabel("held-out accuracy, and share of variance")
+        what = "R²" if self.statistic == "r2" else "balanced accuracy"
+        ax.set_xlabel(f"{what} of the strongest probe, and share of variance")
         ax.grid(axis="y", color="0.9")
         ax.set_axisbelow(True)
         ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
         return ax
+
+
+def _reach(found: Spread | Probed) -> tuple[float, float]:
+    """How far an error bar goes to either side: to the limits, or one standard deviation."""
+    if isinstance(found, Probed):
+        return max(found.mean - found.low, 0.0), max(found.high - found.mean, 0.0)
+    return found.sd or 0.0, found.sd or 0.0

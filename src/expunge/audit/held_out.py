@@ -1,0 +1,182 @@
+"""Rows to hold out from a fit, so that all of them are fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.audit.given import Part
+from expunge.audit.probing import stratified
+from expunge.concept import Concept
+
+__all__ = ["as_given", "copied", "held_out", "numbered", "without_rounding"]
+
+ROUNDING = 32  # units in the last place that are left of rows of which all was erased
+OFTEN = 20  # rows for each different one, from which on equal rows are no copies
+
+
+def as_given(concept: Concept) -> NDArray[Any]:
+    """Labels, indicators or numbers that become the same concept once more.
+
+    Parameters
+    ----------
+    concept : Concept
+
+    Returns
+    -------
+    array of shape (n,) or (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.held_out import as_given
+    >>> from expunge.concept import Concept
+    >>> as_given(Concept("classes", np.array([0, 1, 0]), ("f", "m")))
+    array(['f', 'm', 'f'], dtype='<U1')
+    """
+    if concept.kind != "classes":
+        return concept.values
+    found: NDArray[Any] = np.array(concept.labels)[concept.values]
+    return found
+
+
+def numbered(X: NDArray[Any]) -> NDArray[np.intp]:
+    """A number for each row; equal rows have the same. Numbers ascend with the first such row.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    int array of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.held_out import numbered
+    >>> numbered(np.array([[3.0], [1.0], [3.0], [2.0]]))
+    array([0, 1, 0, 2])
+    """
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0 becomes 0
+    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
+    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[which.reshape(-1)])
+
+
+def without_rounding(part: Part) -> Part:
+    """The same rows; zeros where all was erased, since what rounding left says nothing.
+
+    Parameters
+    ----------
+    part : Part
+
+    Returns
+    -------
+    Part
+    """
+    after, size = part.after, float(np.abs(part.before).max())
+    if np.any(np.ptp(after, axis=0) > ROUNDING * np.finfo(after.dtype).eps * size):
+        return part
+    return replace(part, after=np.zeros_like(after))
+
+
+def copied(X: NDArray[Any]) -> bool:
+    """Whether equal rows of X are copies of one row, not rows that agree by chance.
+
+    Rows of a table of small integers agree by chance; then there are many more different rows than
+    different values in any one column. Of copied rows of real numbers there are as many.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    bool
+        False too where no two rows are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.held_out import copied
+    >>> rng = np.random.default_rng(0)
+    >>> copied(rng.integers(0, 5, size=(500, 4))), copied(np.tile(rng.normal(size=(99, 4)), (2, 1)))
+    (False, True)
+    """
+    different = int(numbered(X).max()) + 1
+    if different == len(X) or different * OFTEN <= len(X):
+        return False
+    return bool(max(len(np.unique(column)) for column in X.T) > different / 2)
+
+
+def held_out(
+    X: NDArray[Any], concepts: Sequence[Concept], share: float, seed: int
+) -> NDArray[np.intp]:
+    """Sorted numbers of about `share` of the rows, with the class shares of all.
+
+    Copies of a row stay together, so that none is held out while another is in the fit. Every class
+    keeps a row in the rest.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    concepts : sequence of Concept
+        The first is the one whose shares are kept.
+    share : float
+    seed : int
+
+    Returns
+    -------
+    int array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.held_out import held_out
+    >>> from expunge.concept import Concept
+    >>> X = np.repeat(np.random.default_rng(0).normal(size=(50, 1)), 4, axis=0)
+    >>> test = held_out(X, [Concept("classes", np.arange(200) % 2, (0, 1))], 0.3, 0)
+    >>> len(test), np.intersect1d(X[test], np.delete(X, test)).size
+    (60, 0)
+    """
+    n = len(X)
+    group = numbered(X) if copied(X) else np.arange(n)
+    test = np.zeros(n, dtype=bool)
+    repeated = np.bincount(group)[group] > 1
+    single = np.flatnonzero(~repeated)
+    if count := round(share * len(single)):
+        test[single[stratified(concepts[0].take(single), count, seed)]] = True
+    test |= _some_groups(group, repeated, concepts[0], share, seed)
+    for concept in concepts:
+        if concept.kind == "classes":
+            lacking = np.setdiff1d(concept.values, concept.values[~test])
+            test &= ~np.isin(group, group[np.isin(concept.values, lacking)])
+    return np.flatnonzero(test)
+
+
+def _some_groups(
+    group: NDArray[np.intp],
+    repeated: NDArray[np.bool_],
+    concept: Concept,
+    share: float,
+    seed: int,
+) -> NDArray[np.bool_]:
+    """Which rows belong to the groups drawn: in random order those that still fit in."""
+    codes = concept.values if concept.kind == "classes" else np.zeros(len(group), dtype=np.intp)
+    width = int(codes.max()) + 1
+    names, place = np.unique(group[repeated], return_inverse=True)
+    counts = np.zeros((len(names), width))
+    np.add.at(counts, (place.reshape(-1), codes[repeated]), 1)
+    room = share * counts.sum(axis=0) + 0.5
+    drawn = []
+    for at in np.random.default_rng(seed).permutation(len(names)):
+        if np.all(counts[at] <= room):
+            room = room - counts[at]
+            drawn.append(names[at])
+    return np.isin(group, drawn) & repeated
