@@ -381,7 +381,9 @@ def test_damaged_meta_data(tmp_path, meta, inside):
     assert Erasure.load(with_header(tmp_path / "e", header(meta=good))).meta == good
 
 
-@pytest.mark.parametrize("path", [None, 3, "", "a\0b", b"", ["a"], object()], ids=repr)
+@pytest.mark.parametrize(
+    "path", [None, 3, "", "a\0b", b"", ["a"], object()], ids=lambda p: repr(p)[:8]
+)
 def test_what_is_no_path(path):
     for call in (Erasure.load, ConditionalErasure.load, some_erasure().save, conditional().save):
         with pytest.raises(InputError):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from expunge.audit.given import Part
 from expunge.audit.probing import stratified
 from expunge.erasure import Erasure
 from expunge.game.certificate import Certificate, certify, certify_moments
+from expunge.game.kept import kept_in_rows
 from expunge.game.losses import loss_for
 from expunge.rows.dense import DenseRows
 
@@ -55,12 +58,15 @@ def certified(erasure: Erasure, part: Part, seed: int) -> Certified:
     -------
     Certified
     """
-    rows, concept = DenseRows(part.before), part.concept
+    rows = DenseRows(part.before)
+    concept = part.concept.with_weight(np.ones(len(part)))  # classes of these rows only
     name = "squared" if concept.kind == "continuous" else "cross_entropy"
     loss = loss_for(name, concept.kind, concept.width)
-    quick = certify_moments(rows.moments(concept, second=False), erasure, loss)
+    moments = rows.moments(concept, second=False)
+    kept = kept_in_rows(rows, erasure, moments, concept, None)
+    quick = certify_moments(moments, erasure, loss, kept=kept)
     if quick.erased:
         return Certified(quick, len(part), len(part))
     sample = stratified(concept, ROWS, seed)
-    found = certify(rows.take(sample), concept.take(sample), erasure, loss)
+    found = certify(rows.take(sample), concept.take(sample), erasure, loss, kept=kept)
     return Certified(found, len(sample), len(part))
