@@ -28,9 +28,14 @@ def main() -> None:
     moments = ratio_of(lambda: ex.Moments.of(X, concept), lambda: X.T @ X)
     show("moments with the d x d matrix / X.T @ X", moments, 1.3)
 
-    erasure, out = ex.RLACE(rank=1).fit(X, y).erasure_, np.empty_like(X)
-    transform = ratio_of(lambda: erasure.transform(X, out=out), lambda: np.copyto(out, X), 10)
-    show("transform at rank 1 with out= / np.copyto", transform, 2.5)
+    out = np.zeros_like(X)
+    for rank in (1, 9):
+        Q = np.linalg.qr(rng.normal(size=(X.shape[1], rank)))[0]
+        erasure = ex.Erasure(Q, Q.T, center=X[:1000].mean(axis=0))
+        into = ratio_of(lambda e=erasure: e.transform(X, out=out), lambda: np.copyto(out, X), 10)
+        show(f"transform at rank {rank} with out= / np.copyto", into, 2.5 if rank == 1 else 5)
+        new = ratio_of(lambda e=erasure: e.transform(X), lambda: X.copy(), 10)
+        show(f"transform at rank {rank} into a new array / X.copy()", new, 2.5 if rank == 1 else 5)
 
     ours, theirs = (import_time(name) for name in ("expunge", "sklearn.linear_model"))
     show("import expunge / import sklearn.linear_model", ours / theirs, 1.5)
