@@ -286,7 +286,7 @@ def test_rows_without_weight_are_not_thrown_far_away(scale):
     rng = np.random.default_rng(4)
     counts = rng.random(len(X)) < 0.5
     flat = counts & (y == 1)
-    X[flat, 2:] = 1e-6 * X[flat, 2:]
+    X[flat, 2:] = 1e-4 * X[flat, 2:]
     X[:, 4] *= scale
     for weights in (counts.astype(float), np.where(y == 1, 3e-7, 1.0) * counts):
         eraser = ex.QuadraticLEACE().fit(X, y, sample_weight=weights)

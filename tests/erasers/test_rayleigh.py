@@ -125,9 +125,12 @@ def test_a_matrix_that_is_not_symmetric_is_refused():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("rank", ["auto", 1, 4])
 @pytest.mark.parametrize("center", [True, False])
-def test_cca_with_constant_and_repeated_columns(center, rank, dtype):
+@pytest.mark.parametrize("repeated", [True, False])
+def test_cca_with_constant_and_repeated_columns(repeated, center, rank, dtype):
     data = plant("classes")
     X = np.column_stack([data.X, np.full(600, 7.0), data.X[:, 0], np.zeros(600)]).astype(dtype)
+    if not repeated:
+        X[:, 9] = np.random.default_rng(0).normal(size=600)
     eraser = ex.RayleighEraser(rank, objective="cca", center=center).fit(X, data.y)
     assert eraser.rank_ == (rank if rank != "auto" else 3 + (not center))
     clean = eraser.transform(X.astype(float))
