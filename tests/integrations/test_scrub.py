@@ -348,7 +348,7 @@ def test_the_sample_is_bounded_and_fair():
     for start in range(0, 10_000, 100):
         rows = torch.arange(start, start + 100, dtype=torch.float64)
         fit.add(torch.stack([rows, rows % 7], dim=1), np.arange(100) % 2, np.arange(100))
-    _, rows, labels = fit.sample
+    _, rows, labels, _ = fit.sample
     assert rows.shape == (500, 2)
     assert len(np.unique(rows[:, 0])) == 500
     np.testing.assert_array_equal(rows[:, 0] % 2, labels)
