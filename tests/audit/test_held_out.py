@@ -7,10 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from expunge.audit.held_out import as_given, copied, held_out, numbered
+from expunge.audit.held_out import as_given, held_out, numbered
 from expunge.audit.probe import Training
 from expunge.audit.probes import PROBES
 from expunge.audit.remembered import remembered
+from expunge.audit.repeats import by_chance
 from expunge.inputs import check_concept
 from planted import plant
 
@@ -29,14 +30,14 @@ def test_classes_keep_their_shares_and_runs_differ():
 def test_copies_stay_together_and_rows_that_agree_by_chance_do_not(times):
     data = plant("binary", n=140)
     X, y = np.repeat(data.X, times, axis=0), np.repeat(data.y, times)
-    assert copied(X)
+    assert not by_chance(X)
     test = held_out(X, [check_concept(y, len(y))], 0.3, 0)
     group = numbered(X)
     assert not set(group[test]) & set(np.delete(group, test))
     assert len(test) / len(X) == pytest.approx(0.3, abs=0.02)
     assert y[test].mean() == pytest.approx(y.mean(), abs=0.05)
     table = np.random.default_rng(0).integers(0, 4, size=(900, 4))
-    assert not copied(table)
+    assert by_chance(table)
     test = held_out(table, [check_concept(np.arange(900) % 2, 900)], 0.3, 0)
     assert len(test) == 270
     assert set(numbered(table)[test]) & set(np.delete(numbered(table), test))

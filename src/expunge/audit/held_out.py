@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from expunge.audit.given import Part
 from expunge.audit.probing import stratified
+from expunge.audit.repeats import by_chance
 from expunge.concept import Concept
 
-__all__ = ["as_given", "copied", "held_out", "numbered", "without_rounding"]
+__all__ = ["as_given", "held_out", "numbered", "without_rounding"]
 
 ROUNDING = 32  # units in the last place that are left of rows of which all was erased
-OFTEN = 20  # rows for each different one, from which on equal rows are no copies
 
 
 def as_given(concept: Concept) -> NDArray[Any]:
@@ -86,35 +86,6 @@ def without_rounding(part: Part) -> Part:
     return replace(part, after=np.zeros_like(after))
 
 
-def copied(X: NDArray[Any]) -> bool:
-    """Whether equal rows of X are copies of one row, not rows that agree by chance.
-
-    Rows of a table of small integers agree by chance; then there are many more different rows than
-    different values in any one column. Of copied rows of real numbers there are as many.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-
-    Returns
-    -------
-    bool
-        False too where no two rows are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expunge.audit.held_out import copied
-    >>> rng = np.random.default_rng(0)
-    >>> copied(rng.integers(0, 5, size=(500, 4))), copied(np.tile(rng.normal(size=(99, 4)), (2, 1)))
-    (False, True)
-    """
-    different = int(numbered(X).max()) + 1
-    if different == len(X) or different * OFTEN <= len(X):
-        return False
-    return bool(max(len(np.unique(column)) for column in X.T) > different / 2)
-
-
 def held_out(
     X: NDArray[Any], concepts: Sequence[Concept], share: float, seed: int
 ) -> NDArray[np.intp]:
@@ -146,7 +117,7 @@ def held_out(
     (60, 0)
     """
     n = len(X)
-    group = numbered(X) if copied(X) else np.arange(n)
+    group = np.arange(n) if by_chance(X) else numbered(X)
     test = np.zeros(n, dtype=bool)
     repeated = np.bincount(group)[group] > 1
     single = np.flatnonzero(~repeated)

@@ -38,7 +38,15 @@ from expunge.concept import Concept
 from expunge.linalg import Array
 from expunge.parallel import n_threads, one_blas_thread
 
-__all__ = ["FamilyResult", "ProbeResult", "Status", "cross_fitted", "judged", "transferred"]
+__all__ = [
+    "FamilyResult",
+    "ProbeResult",
+    "Status",
+    "cross_fitted",
+    "judged",
+    "status_of",
+    "transferred",
+]
 
 Status = Literal["at chance", "found", "cannot tell"]
 Tell = Callable[[str], None]
@@ -262,7 +270,7 @@ def judged(
         worst=max(results, key=lambda r: r.measures[statistic].value).name,
         strongest=strongest,
         bits=bits,
-        status=_status(strongest, chance, leak),
+        status=status_of(strongest, chance, leak),
         quantile=quantile,
         n_train=n_train,
         n_test=truth.n_samples,
@@ -284,8 +292,19 @@ def _strongest(measures: list[Measure], confidence: float) -> tuple[Interval, fl
     return largest, quantile
 
 
-def _status(strongest: Interval, chance: float, leak: float) -> Status:
-    """At chance: an excess of `leak` is excluded. Found: no excess at all is excluded."""
+def status_of(strongest: Interval, chance: float, leak: float) -> Status:
+    """At chance: an excess of `leak` is excluded. Found: no excess at all is excluded.
+
+    Parameters
+    ----------
+    strongest : Interval
+        Score of the strongest probe.
+    chance, leak : float
+
+    Returns
+    -------
+    {"at chance", "found", "cannot tell"}
+    """
     if strongest.high < chance + leak:
         return "at chance"
     return "found" if strongest.low > chance else "cannot tell"

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.held_out import copied, numbered
+from expunge.audit.held_out import numbered
+from expunge.audit.repeats import by_chance
 from expunge.compare.methods import Method
 from expunge.erasers import INLP
 
@@ -33,9 +34,9 @@ def row_notes(X: NDArray[Any]) -> list[str]:
     different = len(np.unique(numbered(X)))
     if different < n:
         kept = (
-            "They look like copies and are held out together."
-            if copied(X)
-            else ("They look like rows that agree by chance and are held out one by one.")
+            "They look like rows that agree by chance and are held out one by one."
+            if by_chance(X)
+            else "They look like copies and are held out together."
         )
         notes.append(f"{n - different:,} of the {n:,} rows repeat others. {kept}")
     spread = X.var(axis=0, dtype=np.float64)

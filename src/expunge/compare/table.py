@@ -10,7 +10,7 @@ import numpy as np
 
 from expunge.audit.marks import legend, mark, sampling_error, wrapped
 from expunge.audit.measures import Interval
-from expunge.audit.protocol import FamilyResult, Status, _status
+from expunge.audit.protocol import FamilyResult, Status, status_of
 from expunge.plotting import new_axes
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Probed:
             float(np.mean([getattr(r.strongest, k) for r in results])) for k in ("low", "high")
         )
         chance = float(np.mean([r.chance for r in results]))
-        status = _status(Interval(spread.mean, low, top), chance, leak)
+        status = status_of(Interval(spread.mean, low, top), chance, leak)
         explained = status == "found" and bool(spread.mean <= high)
         return cls(spread.mean, spread.sd, low, top, chance, status, explained)
 
