@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, log_loss, r2_score, roc_auc_score
 from sklearn.svm import SVC
 
+from expunge.audit.kernel_probes import choose_svm, svm_margins
 from expunge.audit.measures import (
     Measure,
     Scores,
@@ -202,9 +203,13 @@ def test_ridge_is_that_of_scikit_learn(two_gaussians):
 
 def test_kernel_machine_is_that_of_scikit_learn(two_gaussians):
     X, y, X_test = (np.asarray(part) for part in two_gaussians)
-    found = PROBES["RBF-SVM"].score(Training(X, classes(y)), X_test, 0).values
-    wanted = SVC(class_weight="balanced").fit(X, y).decision_function(X_test)
-    np.testing.assert_allclose(found[:, 1] - found[:, 0], wanted, atol=1e-2)
+    width, C = choose_svm(X, y, 0)
+    found = {(width, C): PROBES["RBF-SVM"].score(Training(X, classes(y)), X_test, 0).values}
+    found[1.0, 1.0] = svm_margins(X, y, X_test, (1.0, 1.0))
+    for (width, C), S in found.items():
+        gamma = width / (X.shape[1] * X.var())
+        machine = SVC(C=C, gamma=gamma, class_weight="balanced").fit(X, y)
+        np.testing.assert_allclose(S[:, 1] - S[:, 0], machine.decision_function(X_test), atol=1e-2)
 
 
 def test_neighbours_vote():
