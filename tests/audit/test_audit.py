@@ -263,6 +263,7 @@ def test_a_transform_may_change_the_width():
     assert a.verdict.linear in ("found", "cannot tell")
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.NothingLeft")
 def test_nothing_is_read_from_rounding_where_everything_was_erased():
     """One feature, all of it erased: rows differ in their last bits, which depend on the class."""
     rng = np.random.default_rng(0)
