@@ -60,8 +60,9 @@ class Ascent:
 
     def at_ridge(self, alpha: float) -> None:
         """Change the ridge; what was seen of the Hessian at another one is forgotten."""
-        self.problem.alpha = alpha
-        self.problem.curvature_pairs.clear()
+        if alpha != self.problem.alpha:
+            self.problem.alpha = alpha
+            self.problem.curvature_pairs.clear()
 
     def solve(self, U: Array, tol: float) -> Point:
         """The inner problem at U, started where the last one ended."""

@@ -52,8 +52,8 @@ class SubspaceAscent:
     ----------
     explore : int
         Random starts along falling ridges, beside the leading directions. Where the problem is
-        small, one more than as many are added from a survey of random subspaces; 0 is none.
-        `restarts` of `RLACE` adds more.
+        small, twice as many more come from a survey of random subspaces. `restarts` of `RLACE`
+        adds to them.
     rows : int
         Rows per feature (4,096 in all at the least) that are enough to explore on.
     ridges : tuple of float
@@ -266,7 +266,7 @@ class _Search:
         """The best of the leading directions, `count` starts in the span of XᵀR0, and a survey."""
         span = self.few.problem.null.directions
         starts = [span[:, : self.rank], *(self._within(span) for _ in range(count))]
-        surveyed = self._surveyed(count + 1) if self.small and count else []
+        surveyed = self._surveyed(2 * count) if self.small and count else []
         for ridge in self.higher:
             points = _distinct([self._through(ridge, U) for U in starts])
             starts = [point.U for point in (points if self.small else points[:KEEP])]
