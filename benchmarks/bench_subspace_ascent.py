@@ -1,19 +1,27 @@
-"""Subspace ascent: the value it reaches on handwritten digits, and its cost on a larger problem."""
+"""Subspace ascent: its value on handwritten digits and against blind search, its cost on more rows.
+
+``python bench_subspace_ascent.py small 0 95`` compares it with blind search on those small games.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
+from itertools import pairwise
 
 import numpy as np
+import scipy.optimize
 from common import best_of, show
 from dense_twin import DenseTwin
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import expunge as ex
+from expunge.game.climbing import retract
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.game.subspace_ascent import subspace_ascent
+from expunge.game.survey import survey
 from expunge.inputs import check_concept, check_rows
 
 FLOORS = {1: 0.206, 2: 0.402, 4: 0.867, 6: 1.517, 8: 2.073}
@@ -120,8 +128,71 @@ def on_many_classes(gap: float, steps: int = 5000) -> None:
         show(claim, found.value - theirs, 0.0, at_most=False)
 
 
+def small_game(seed: int) -> tuple[Problem, int]:
+    """200 rows of 2 to 6 dimensions, at random; a problem and a rank below the concept's own."""
+    rng = np.random.default_rng([3, seed])
+    n, d, width = 200, int(rng.integers(2, 7)), int(rng.integers(3, 7))
+    kind = ("classes", "classes", "apart", "labels", "vector", "hinge")[seed % 6]
+    if kind == "labels":
+        y = Z = (rng.random((n, width)) < rng.uniform(0.1, 0.6, width)).astype(int)
+    elif kind == "vector":
+        y = Z = rng.normal(size=(n, width)) * np.exp(rng.normal(size=width))
+    else:
+        shares = rng.dirichlet(np.full(width, 1.5)) if rng.random() < 0.5 else 1 / width
+        y = rng.choice(width, size=n, p=0.8 * shares + 0.2 / width + np.zeros(width))
+        Z = np.eye(width)[y]
+    mix = rng.normal(size=(d, d)) / np.sqrt(d) + (kind != "apart") * rng.integers(2) * np.eye(d)
+    gap = 4.0 if kind == "apart" else np.exp(rng.uniform(-0.7, 1.6))
+    X = rng.normal(size=(n, d)) @ mix + gap * Z @ rng.normal(size=(width, d))
+    rows, concept = check_rows(X), check_concept(y, n)
+    name = {"vector": "squared", "hinge": "squared_hinge"}.get(kind, "cross_entropy")
+    loss = loss_for(name, concept.kind, concept.width)
+    problem = Problem(rows, concept, loss, rows.moments(concept), alpha=1e-4)
+    return problem, int(rng.integers(1, max(2, problem.null.rank)))
+
+
+def blind_search(problem: Problem, rank: int, rng: np.random.Generator) -> float:
+    """The best of 600 random subspaces, polished without any gradient."""
+    d = problem.moments.n_features
+    pool = np.linalg.qr(rng.standard_normal((600, d, rank)))[0]
+    best = pool[survey(problem, pool).argmax()]
+    rest = np.linalg.qr(best, mode="complete")[0][:, rank:]
+
+    def loss(angles: np.ndarray) -> float:
+        U = retract(best + rest @ angles.reshape(d - rank, rank))
+        problem.set_erasure(ex.Erasure(U, U.T))
+        return -fit_predictor(problem, tol=1e-8).value
+
+    start = np.zeros((d - rank) * rank)
+    options = {"maxfev": 40 * len(start), "xatol": 1e-4, "fatol": 1e-7}
+    return -float(scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options).fun)
+
+
+def on_small_games(first: int = 0, last: int = 95, restarts: tuple[int, ...] = (5, 20)) -> None:
+    """How often blind search wins, by how much at the most, and how often restarts do harm."""
+    lost, worst, worse, played = 0, 0.0, 0, 0
+    for seed in range(first, last):
+        if small_game(seed)[0].null.rank < 2:
+            continue
+        values = []
+        for r in (0, *restarts):
+            problem, rank = small_game(seed)
+            rng = np.random.default_rng(0)
+            values.append(subspace_ascent(problem, rank, restarts=r, rng=rng).value)
+        behind = blind_search(*small_game(seed), np.random.default_rng(seed)) / values[0] - 1
+        played, lost, worst = played + 1, lost + (behind > 0.01), max(worst, behind)
+        worse += sum(later < earlier for earlier, later in pairwise(values))
+    show(f"{played} small games: lost to blind search by more than 1 %", lost, 0)
+    show(f"{played} small games: largest share by which blind search was better", worst, 0.01)
+    show(f"{played} small games: values that fell with more restarts", worse, 0)
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["small"]:
+        on_small_games(*map(int, sys.argv[2:]))
+        return
     on_digits()
+    on_small_games()
     on_many_classes(0.1)
     on_many_classes(1 / 3, steps=0)
     against_descent_ascent()

@@ -5,22 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
 import scipy.stats
 from sklearn.datasets import load_digits
 
 import expunge as ex
+from expunge.game import climbing
 from expunge.game import subspace_ascent as module
+from expunge.game.climbing import Ascent, retract
 from expunge.game.closed_form import closed_form
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.game.result import StopReason
-from expunge.game.subspace_ascent import (
-    SubspaceAscent,
-    _Ascent,
-    _retract,
-    _smaller,
-    subspace_ascent,
-)
+from expunge.game.subspace_ascent import SubspaceAscent, _distinct, _smaller, subspace_ascent
 from expunge.inputs import check_concept, check_rows
 from planted import Planted, plant
 
@@ -31,6 +28,7 @@ GAMES = [
     ("classes", "squared_hinge"),
     ("classes", "hinge"),
 ]
+HARD = [5, 7, 19]  # seeds of problems whose best maximum no larger ridge leads to
 
 
 def problem(data, loss="cross_entropy", *, weights=None, intercept=True, alpha=1e-4):
@@ -65,12 +63,12 @@ def random_subspace(d, K, seed):
 def test_the_gradient_by_finite_differences(kind, loss, intercept):
     p = problem(plant(kind), loss, alpha=1e-2, intercept=intercept)
     U, h = random_subspace(8, 1 if kind == "vector" else 2, 0), 1e-4
-    point = _Ascent(p).solve(U, 1e-15)
+    point = Ascent(p).solve(U, 1e-15)
     np.testing.assert_allclose(U.T @ point.gradient, 0, atol=1e-12)  # tangent
     for seed in range(3):
         D = np.random.default_rng(100 + seed).normal(size=U.shape)
         D -= U @ (U.T @ D)
-        up, down = (value_at(p, _retract(U + t * D), 1e-15) for t in (h, -h))
+        up, down = (value_at(p, retract(U + t * D), 1e-15) for t in (h, -h))
         slope = float(np.sum(point.gradient * D))
         assert (up - down) / (2 * h) == pytest.approx(slope, rel=2e-4, abs=1e-7)
         assert abs(slope) > 1e-4
@@ -80,7 +78,7 @@ def test_the_gradient_by_finite_differences(kind, loss, intercept):
 @pytest.mark.parametrize(("kind", "loss"), GAMES[:4])
 def test_alternation_never_lowers_the_value(kind, loss, alpha):
     p = problem(plant(kind), loss, alpha=alpha)
-    ascent = _Ascent(p)
+    ascent = Ascent(p)
     for seed in range(2):
         point = ascent.solve(random_subspace(8, 1, seed), 1e-12)
         first = point.value
@@ -99,7 +97,7 @@ def test_alternation_never_lowers_the_value(kind, loss, alpha):
 def test_from_the_null_residual_one_alternation_gives_the_closed_form(kind, loss):
     p = problem(plant(kind), loss)
     own = p.null.rank
-    ascent = _Ascent(p)
+    ascent = Ascent(p)
     anywhere = ascent.solve(random_subspace(8, own, 0), 1e-6)
     at_null = replace(anywhere.found, raw_gradient=p.null.gradient)
     found = ascent.alternate(replace(anywhere, found=at_null), 1, 1e-12)
@@ -114,7 +112,7 @@ def test_from_the_null_residual_one_alternation_gives_the_closed_form(kind, loss
 def test_climbing_never_falls(kind, loss, intercept):
     p = problem(plant(kind), loss, intercept=intercept)
     start = random_subspace(8, 1, 3)  # far from the answer, so that there is a way to go
-    point, history, _ = _Ascent(p).climb(start, 40, 1e-10, 1e-4)
+    point, history, _ = Ascent(p).climb(start, 40, 1e-10, 1e-4)
     values = [record.value for record in history]
     assert [record.step for record in history] == list(range(len(values)))
     assert len(values) > 5
@@ -139,14 +137,14 @@ def test_the_value_is_the_last_of_the_history_and_that_of_the_basis(kind, loss):
 
 def test_a_start_is_used_instead_of_exploring(monkeypatch):
     p, tried = problem(plant("classes")), []
-    solve = _Ascent.solve
+    solve = Ascent.solve
 
     def spy(self, U, tol):
         tried.append(U)
         return solve(self, U, tol)
 
-    monkeypatch.setattr(_Ascent, "solve", spy)
-    monkeypatch.setattr(module, "_explore", None)  # calling it would fail
+    monkeypatch.setattr(Ascent, "solve", spy)
+    monkeypatch.setattr(module, "_Search", None)  # calling it would fail
     start = random_subspace(8, 2, 5)
     found = play(p, 2, start=start)
     np.testing.assert_array_equal(tried[0], start)
@@ -159,7 +157,7 @@ def test_where_it_says_converged_it_is_stationary(kind, loss, tol):
     p = problem(plant(kind), loss)
     found = play(p, tol=tol)
     assert found.reason is StopReason.CONVERGED
-    there = _Ascent(p).solve(found.basis, 1e-13)
+    there = Ascent(p).solve(found.basis, 1e-13)
     assert np.linalg.norm(there.gradient) <= 1.2 * 0.1 * np.sqrt(tol) * p.null.value
 
 
@@ -262,17 +260,132 @@ def test_exploring_is_no_worse_than_polishing_the_leading_directions(kind, loss,
     assert play(p, explore=4, restarts=2).value >= some - slack
 
 
-def test_restarts_add_random_starts(monkeypatch):
-    p, counts = problem(plant("classes")), []
-    explore = module._explore
+# -- several maxima --------------------------------------------------------------------------------
 
-    def spy(ascent, rank, ridges, count, rng):
-        counts.append(count)
-        return explore(ascent, rank, ridges, count, rng)
 
-    monkeypatch.setattr(module, "_explore", spy)
-    play(p, 2, restarts=3, settings=SubspaceAscent(explore=1))
-    assert counts == [4]
+def separate_classes(seed, d=3, classes=5, n=200):
+    """Few rows in few dimensions, classes far apart: V has several maxima at a small ridge."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % classes)
+    mix = rng.normal(size=(d, d)) / np.sqrt(d)
+    X = rng.normal(size=(n, d)) @ mix + 4 * rng.normal(size=(classes, d))[y]
+    return Planted(X, y, np.eye(classes)[y])
+
+
+def blind(p, rank, count, seed):
+    """The best of many random subspaces, polished by a method that knows no gradient."""
+    rng = np.random.default_rng(seed)
+    d = p.moments.n_features
+    tried = [random_subspace(d, rank, rng) for _ in range(count)]
+    best = max(tried, key=lambda U: value_at(p, U, 1e-5))
+    frame = np.linalg.qr(np.hstack([best, rng.normal(size=(d, d - rank))]))[0]
+    rest = frame[:, rank:]
+
+    def loss(angles):
+        return -value_at(p, retract(best + rest @ angles.reshape(d - rank, rank)), 1e-8)
+
+    options = {"maxfev": 60, "xatol": 1e-3, "fatol": 1e-6}
+    found = scipy.optimize.minimize(
+        loss, np.zeros((d - rank) * rank), method="Nelder-Mead", options=options
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize("seed", HARD)
+def test_blind_search_in_few_dimensions_does_no_better(seed):
+    """Maxima of the final ridge that no larger ridge leads to."""
+    p = problem(separate_classes(seed))
+    by_ridges = play(p, settings=SubspaceAscent(explore=0)).value
+    best = blind(p, 1, 80, seed)
+    assert by_ridges < 0.99 * best  # so that there is something to be missed
+    assert play(p, explore=4).value >= best - 1e-4 * p.null.value
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("kind", "loss"), [*GAMES[:4], ("separate", "cross_entropy")])
+def test_more_restarts_are_never_worse(kind, loss, seed):
+    data = separate_classes(seed) if kind == "separate" else plant(kind, n=150, d=5, seed=seed)
+    values = [
+        play(problem(data, loss), seed=seed, explore=1, restarts=r).value for r in (0, 1, 2, 4, 7)
+    ]
+    assert min(np.diff(values)) >= 0.0  # not by a rounding error
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_more_restarts_are_never_worse_where_solves_are_dear(monkeypatch, seed):
+    """The same where the Hessian is never formed and exploring sees some of the rows only."""
+    monkeypatch.setattr("expunge.game.problem.SMALL", 1)
+    data = plant("classes", n=9000, d=4, seed=seed)
+    assert not problem(data).may_form_hessian
+    values = [play(problem(data), 2, seed=seed, restarts=r).value for r in (0, 2, 5)]
+    assert min(np.diff(values)) >= 0.0
+
+
+def test_a_restart_that_finds_more_goes_on_with_the_history():
+    data, told = separate_classes(HARD[0]), []
+    p = problem(data)
+    # nothing but the leading directions at first, so that restarts have something to find
+    none = SubspaceAscent(explore=0)
+    few = play(problem(data), settings=none)
+    many = play(p, settings=none, restarts=8, callback=told.append)
+    assert many.value > 1.01 * few.value
+    assert tuple(told) == many.history[1:]
+    assert many.history[: len(few.history)] == few.history
+    values = [record.value for record in many.history]
+    assert min(np.diff(values)) >= -1e-9
+    assert [record.step for record in many.history] == list(range(len(values)))
+    assert many.value == values[-1] == pytest.approx(value_at(p, many.basis), rel=1e-6)
+
+
+def test_an_interrupted_restart_keeps_the_best(monkeypatch):
+    data = separate_classes(HARD[0])
+    whole = play(problem(data))
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module._Search, "another", interrupted)
+    found = play(problem(data), restarts=3)
+    assert found.reason is StopReason.INTERRUPTED
+    assert found.value == whole.value
+    np.testing.assert_array_equal(found.basis, whole.basis)
+
+
+def test_points_of_equal_value_but_different_subspaces_stay_apart():
+    X = np.vstack([np.eye(2), -np.eye(2)]).repeat(25, axis=0)  # a square: its axes are alike
+    y = np.arange(4).repeat(25)
+    ascent = Ascent(problem(Planted(X, y, None), alpha=3e-2))
+    one, other = (ascent.solve(np.eye(2)[:, [j]], 1e-10) for j in (0, 1))
+    assert one.value == pytest.approx(other.value, rel=1e-9)
+    turned = ascent.solve(retract(np.array([[1.0], [0.01]])), 1e-10)
+    assert len(_distinct([one, other, turned])) == 2
+
+
+@pytest.mark.parametrize("K", [1, 2])
+def test_squared_loss_has_its_best_subspace_in_the_span_of_the_gradient(K):
+    """Why starts are looked for there. As the ridge goes to zero, erasing U costs the predictor
+
+        tr (UᵀΣ⁻¹U)⁻¹ UᵀΣ⁻¹AAᵀΣ⁻¹U,    A = Σxy,
+
+    which is largest for Σ^(-1/2)U the leading directions of Σ^(-1/2)A: U lies in the span of A.
+    """
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(300, 3)) * [1, 2, 3]
+    X = rng.normal(size=(300, 7)) @ rng.normal(size=(7, 7)) + Y @ rng.normal(size=(3, 7))
+    p = problem(Planted(X, Y, Y), "squared", alpha=1e-8)
+    found = play(p, K, tol=1e-9)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    S, A = X.T @ X / 300, X.T @ Y / 300
+    white = np.linalg.svd(np.linalg.inv(scipy.linalg.sqrtm(S)) @ A)
+    left = np.sum(Y**2) / 300 - np.sum(white[1][K:] ** 2)
+    assert found.value == pytest.approx(left, rel=1e-5)
+    assert scipy.linalg.subspace_angles(found.basis, p.null.directions).max() < 1e-2
+    assert scipy.linalg.subspace_angles(random_subspace(7, K, 0), p.null.directions).max() > 0.5
+
+
+def test_every_pass_is_counted():
+    p = problem(plant("classes"))
+    assert play(p, restarts=1).n_passes == p.n_passes
 
 
 def test_exploring_on_some_rows_keeps_every_class():
@@ -398,7 +511,7 @@ def test_an_interruption_keeps_what_was_reached():
 @pytest.mark.parametrize("solves", [1, 2, 12, 20])
 def test_an_interruption_while_exploring_is_not_swallowed(monkeypatch, solves):
     p, calls = problem(plant("classes")), []
-    solve = module.fit_predictor
+    solve = climbing.fit_predictor
 
     def interrupted(*args, **options):
         calls.append(1)
@@ -406,7 +519,7 @@ def test_an_interruption_while_exploring_is_not_swallowed(monkeypatch, solves):
             raise KeyboardInterrupt
         return solve(*args, **options)
 
-    monkeypatch.setattr(module, "fit_predictor", interrupted)
+    monkeypatch.setattr(climbing, "fit_predictor", interrupted)
     found = play(p, 2)
     assert found.reason is StopReason.INTERRUPTED
     assert len(calls) <= solves + 4  # only the values of what was reached

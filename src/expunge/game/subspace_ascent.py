@@ -1,34 +1,30 @@
 """Monotone ascent on V over K-dimensional subspaces: the game where no closed form applies.
 
-    V(Q) = min over Θ, b of mean ℓ(y, Θᵀ(I - Q)x + b) + α/2 ‖Θ‖²      (lengths in units of X's
-    spread)
+`climbing` has V, its gradient and the two ways up. The landscape has several maxima, and those of a
+large ridge are not those of a small one, so the search is made of
 
-Two engines. (1) Alternation: by Fenchel duality V(Q) = max over R of -L*(R) - ‖(I - Q)XᵀR‖²/(2α),
-so the game is a joint maximisation. For fixed Q the best R is the derivative of the loss at the
-best predictor; for fixed R the best Q removes the K leading left singular vectors of XᵀR. Both
-steps are exact, so V never falls; they are long for a large ridge and short for a small one.
-(2) Gradient ascent: by the envelope theorem ∇V = -(ΘGᵀ + GΘᵀ)/2 with G = XᵀR at the best
-predictor, and on an orthonormal basis U of the erased space 2(I - Q)∇V U = -Θ(GᵀU). L-BFGS on the
-Grassmann manifold with a polar retraction follows it.
-
-The landscape has several maxima. A few starts (the leading directions of XᵀR0 and random ones
-within its span) are carried to a moderate ridge, where V is smooth and one solve is cheap; the
-best of them goes on along falling ridges to the one asked for.
+- starts along falling ridges: the leading directions of XᵀR0 and random ones within its span are
+  carried to a moderate ridge, where V is smooth and a solve is cheap; the best few go on;
+- a survey, where the problem is small: V at many random subspaces, of which the best are climbed
+  at the final ridge from the beginning, since not every maximum there has one at a larger ridge
+  that leads to it;
+- restarts: more random starts, one after the other. Each is judged by those before it alone, and
+  each that is worth it is climbed to the end on all rows. So r + 1 restarts do what r do and
+  something more, and the best end is kept: they are never worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
-from expunge.erasure import Erasure
+from expunge.game.climbing import Ascent, Point
 from expunge.game.closed_form import closed_form
-from expunge.game.predictor import Predictor, Problem, fit_predictor
+from expunge.game.predictor import Problem
 from expunge.game.result import Callback, SolveResult, Step, StopReason
+from expunge.game.survey import cost, survey
 from expunge.inputs import check_number
 from expunge.linalg import Array, fix_signs
 from expunge.parallel import one_blas_thread
@@ -36,12 +32,16 @@ from expunge.progress import Progress
 
 __all__ = ["SubspaceAscent", "subspace_ascent"]
 
-MEMORY = 20  # pairs kept by L-BFGS
-ARMIJO = 1e-4
 ROUGH = 1e-5  # tolerance of inner solves where exact ones are dear
-FINALISTS = 2  # points compared at the final ridge
+FINALISTS = 2  # points of the moderate ridge compared at the final one
 KEEP = 3  # starts that go on from one ridge to the next
-SAME = 1e-3  # values this close, relatively, belong to one maximum
+SAME = 1e-3  # values this close, relatively, may belong to one maximum
+NEAR = 0.1  # and do, if the squared sines of the angles between the subspaces sum to no more
+WORTH = 1e-2  # a restart this much below the best, relatively, is still climbed to the end
+SURVEY = 256  # random subspaces looked at in a survey
+SURVEY_LEAST = 32  # fewer are not worth it
+SURVEY_COST = 2e8  # most multiplications of a Newton step at all of them
+SURVEY_DIMENSIONS = 32  # most dimensions K(d - K) of the set of subspaces
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class SubspaceAscent:
     Parameters
     ----------
     explore : int
-        Random starts beside the leading directions; `restarts` of `RLACE` adds to them.
+        Random starts along falling ridges, beside the leading directions. Where the problem is
+        small, twice as many more come from a survey of random subspaces. `restarts` of `RLACE`
+        adds to them.
     rows : int
         Rows per feature (4,096 in all at the least) that are enough to explore on.
     ridges : tuple of float
@@ -61,178 +63,6 @@ class SubspaceAscent:
     explore: int = 4
     rows: int = 8
     ridges: tuple[float, ...] = (3e-2, 3e-3)
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A subspace with the predictor it leaves and the gradient of V there."""
-
-    U: Array
-    found: Predictor
-    gradient: Array
-
-    @property
-    def value(self) -> float:
-        return self.found.value
-
-
-class _Ascent:
-    """V, its gradient and the two engines, at a ridge that can be changed."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.warm: tuple[Array, Array] | None = None
-        self.reached: Array | None = None  # what an interruption falls back on
-        self.n_passes = 0
-
-    def at_ridge(self, alpha: float) -> None:
-        self.problem.alpha = alpha
-        self.problem.curvature_pairs.clear()
-
-    def solve(self, U: Array, tol: float) -> _Point:
-        """The inner problem at U, started where the last one ended."""
-        self.problem.set_erasure(Erasure(U, U.T))
-        start = self.warm
-        if start is not None:
-            start = start[0] - U @ (U.T @ start[0]), start[1]
-        found = fit_predictor(
-            self.problem, tol=tol, start=start, max_passes=300, exact_intercept=False
-        )
-        self.n_passes += found.n_passes
-        self.warm = found.coef, found.intercept
-        gradient = -found.coef @ (found.raw_gradient.T @ U)
-        return _Point(U, found, gradient - U @ (U.T @ gradient))
-
-    def alternate(self, point: _Point, steps: int, tol: float) -> _Point:
-        """Engine 1; stops early when a step gains nothing."""
-        for _ in range(steps):
-            U, _, _ = scipy.linalg.svd(point.found.raw_gradient, full_matrices=False)
-            new = self.solve(U[:, : point.U.shape[1]], tol)
-            if new.value <= point.value:
-                break
-            point = new
-        return point
-
-    def climb(
-        self, U: Array, steps: int, tol: float, flat: float, callback: Callback | None = None
-    ) -> tuple[_Point, list[Step], StopReason]:
-        """Engine 2 from U, until the gradient is below `flat` times the null model's value.
-
-        With a callback, an interruption ends it where it stands; without, it is passed on.
-        """
-        point = self.solve(U, tol)
-        history, reason = [_record(0, point)], StopReason.MAX_ITER
-        pairs: list[tuple[Array, Array, float]] = []
-        small = flat * self.problem.null.value
-        for step in range(1, steps + 1):
-            if np.linalg.norm(point.gradient) <= small:
-                reason = StopReason.CONVERGED
-                break
-            self.reached = point.U
-            try:
-                new = self._ascend(point, pairs, tol)
-                if new is None:
-                    reason = StopReason.STALLED
-                    break
-                pairs = _transported(pairs, point, new)
-                point = new
-                history.append(_record(step, point))
-                if callback is not None and callback(history[-1]):
-                    reason = StopReason.STOPPED
-                    break
-            except KeyboardInterrupt:
-                if callback is None:
-                    raise
-                reason = StopReason.INTERRUPTED
-                break
-        return point, history, reason
-
-    def _ascend(
-        self, point: _Point, pairs: list[tuple[Array, Array, float]], tol: float
-    ) -> _Point | None:
-        """One step along the L-BFGS direction or, failing that, the plain one."""
-        metric = self._metric(point)
-        new = self._line_search(point, _direction(point.gradient, pairs, metric), tol)
-        if new is None and pairs:
-            pairs.clear()
-            new = self._line_search(point, metric(point.gradient), tol)
-        return new
-
-    def _metric(self, point: _Point) -> Callable[[Array], Array]:
-        """Where V bends little, steps may be long: a guess of its inverse Hessian at a point.
-
-        Turning an erased direction towards v exposes it the more, the less x varies along v, since
-        the predictor can then read it with larger coefficients; and the more, the stronger it is.
-        So steps are multiplied by κ(I - Q)Σxx(I - Q) + α on the left, by (UᵀGGᵀU)⁻¹ on the right.
-        """
-        problem, U = self.problem, point.U
-        S = problem.moments.cov_xx / problem.unit**2
-        kappa = float(np.trace(point.found.curvature)) / point.found.curvature.shape[0]
-        strength = problem.unit**-2 * (U.T @ point.found.raw_gradient)
-        strength = strength @ (U.T @ point.found.raw_gradient).T
-        right = np.linalg.inv(strength + 1e-9 * np.trace(strength) * np.eye(U.shape[1]))
-
-        def apply(A: Array) -> Array:
-            B = kappa * (S @ A) + problem.alpha * A
-            return np.asarray((B - U @ (U.T @ B)) @ right)
-
-        return apply
-
-    def _line_search(self, point: _Point, D: Array, tol: float) -> _Point | None:
-        """A step along D that raises V enough (Armijo), or None."""
-        slope = float(np.sum(D * point.gradient))
-        if slope <= 0:
-            return None
-        t = min(1.0, 0.5 / float(np.linalg.norm(D, 2)))  # turn by half a radian at the most
-        for _ in range(12):
-            new = self.solve(_retract(point.U + t * D), tol)
-            if new.value >= point.value + ARMIJO * t * slope:
-                return new
-            best = slope * t * t / (2 * (slope * t + point.value - new.value))
-            t = float(np.clip(best, t / 10, t / 2))
-        return None
-
-
-def _retract(A: Array) -> Array:
-    """The orthonormal columns nearest to A: the polar factor."""
-    U, _, Vt = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
-    return np.asarray(U @ Vt)
-
-
-def _direction(
-    g: Array, pairs: list[tuple[Array, Array, float]], metric: Callable[[Array], Array]
-) -> Array:
-    """Two-loop recursion for ascent; the metric is the first guess of the inverse Hessian."""
-    q, memory = g.copy(), []
-    for s, y, rho in reversed(pairs):
-        a = rho * float(np.sum(s * q))
-        memory.append(a)
-        q -= a * y
-    q = metric(q)
-    if pairs:
-        s, y, rho = pairs[-1]
-        q *= 1.0 / (rho * float(np.sum(y * metric(y))))
-    for (s, y, rho), a in zip(pairs, reversed(memory), strict=True):
-        q += (a - rho * float(np.sum(y * q))) * s
-    return q
-
-
-def _transported(
-    pairs: list[tuple[Array, Array, float]], old: _Point, new: _Point
-) -> list[tuple[Array, Array, float]]:
-    """Old pairs and the newest, projected on the tangent space at the new point."""
-
-    def onto(A: Array) -> Array:
-        return A - new.U @ (new.U.T @ A)
-
-    fresh = (onto(new.U - old.U), onto(old.gradient) - new.gradient)
-    moved = [(onto(s), onto(y)) for s, y, _ in pairs] + [fresh]
-    curved = [(s, y, float(np.sum(s * y))) for s, y in moved]
-    return [(s, y, 1.0 / sy) for s, y, sy in curved if sy > 1e-12 * np.sum(s * s)][-MEMORY:]
-
-
-def _record(step: int, point: _Point) -> Step:
-    return Step(step, point.value, accuracy=point.found.accuracy)
 
 
 def subspace_ascent(
@@ -258,74 +88,272 @@ def subspace_ascent(
         K; at the concept's own rank and above it the closed form is the start, and stays.
     settings : SubspaceAscent, optional
     restarts : int
-        More random starts.
+        More random starts. With the same `rng` more of them never lead to a lower value.
     max_iter : int, optional
-        Gradient steps at the final ridge, 100 by default.
+        Gradient steps at the final ridge, 100 by default, for each start climbed to the end.
     tol : float
         Stops when ``‖∇V‖ <= 0.1 √tol V0``, or ``3 √tol V0`` where the problem is so large that the
         predictor's Hessian is never formed.
     rng : numpy.random.Generator
     start : array of shape (d, K), optional
-        A subspace to begin with instead of exploring.
+        A subspace to begin with instead of exploring; there are no restarts then.
     callback : callable, optional
-        Called with each `Step` at the final ridge; a true answer stops.
+        Called with each `Step` at the final ridge that is the best so far; a true answer stops.
     verbose : bool
         Whether to show a progress bar.
 
     Returns
     -------
     SolveResult
-        Its history is that of the final ridge and never falls. An interruption (Ctrl-C) returns
-        what was reached, with `reason` INTERRUPTED.
+        Its history is that of the best value at the final ridge and never falls. An interruption
+        (Ctrl-C) returns what was reached, with `reason` INTERRUPTED.
     """
     settings = settings or SubspaceAscent()
     check_number(settings.explore, "explore", whole=True)
     for ridge in settings.ridges:
         check_number(ridge, "every one of ridges", strict=True)
-    final, ascent = problem.alpha, _Ascent(problem)
-    higher = [ridge for ridge in settings.ridges if ridge > final]
-    dear = not problem.may_form_hessian  # exact solves would cost too much
-    inner, flat = (ROUGH, 3 * np.sqrt(tol)) if dear else (max(tol, 1e-7) / 100, 0.1 * np.sqrt(tol))
-    between = [float(np.sqrt(higher[-1] * final))] if dear and higher else []
+    if start is None and rank >= problem.null.rank:
+        start = closed_form(problem.null, problem.moments, rank)
     steps = max_iter or 100
     with Progress("subspace ascent", steps, verbose) as progress, one_blas_thread():
 
         def tell(record: Step) -> Any:
             gap = 1 - record.value / problem.null.value
-            progress.update(record.step, f"gap {gap:.2e}")
+            progress.update(min(record.step, steps), f"gap {gap:.2e}")
             return callback(record) if callback is not None else False
 
-        if start is None and rank >= problem.null.rank:
-            start = closed_form(problem.null, problem.moments, rank)
-        U = problem.null.directions[:, :rank] if start is None else start
-        few = ascent
-        try:
-            if start is None:
-                few = _Ascent(_smaller(problem, settings.rows, rng))
-                best = _explore(few, rank, higher, settings.explore + restarts, rng)
-                U = best[0].U if dear else _best_at(few, best[:FINALISTS], final)
-                if few.problem is not problem:
-                    ascent.n_passes += few.n_passes * few.problem.moments.n // problem.moments.n
-            for ridge in (higher[-1:] if start is not None else []) + between:
-                ascent.at_ridge(ridge)
-                U = ascent.climb(U, 6, ROUGH, 1e-2)[0].U
-        except KeyboardInterrupt:
-            ascent.at_ridge(final)
-            tries = [U, *(a.reached for a in (few, ascent) if a.reached is not None)]
-            U = max((ascent.solve(V, 1e-5) for V in tries), key=lambda point: point.value).U
-            steps = 0
-        ascent.at_ridge(final)
-        point, history, reason = ascent.climb(U, steps, inner, flat, tell)
-        if steps == 0:
-            reason = StopReason.INTERRUPTED
+        game = _Game(problem, rank, settings, steps, tol, tell)
+        if start is not None:
+            end = game.finish(start, game.higher[-1:])
+        else:
+            end = game.explore_and_finish(restarts, rng)
     return SolveResult(
-        basis=fix_signs(point.U),
-        value=point.value,
+        basis=fix_signs(end.point.U),
+        value=end.point.value,
         solver="subspace_ascent",
-        reason=reason,
-        history=tuple(history),
-        n_passes=ascent.n_passes,
+        reason=end.reason,
+        history=tuple(end.history),
+        n_passes=game.n_passes(),
     )
+
+
+@dataclass(frozen=True)
+class _End:
+    """Where a climb at the final ridge on all rows ended, and how it came there."""
+
+    point: Point
+    history: list[Step]
+    reason: StopReason
+
+
+class _Game:
+    """All rows and the final ridge, with the search that finds where to start on them."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        rank: int,
+        settings: SubspaceAscent,
+        steps: int,
+        tol: float,
+        tell: Callback,
+    ) -> None:
+        self.ascent, self.rank, self.settings = Ascent(problem), rank, settings
+        self.steps, self.tell, self.final = steps, tell, problem.alpha
+        self.higher = [ridge for ridge in settings.ridges if ridge > self.final]
+        self.dear = not problem.may_form_hessian  # exact solves would cost too much
+        self.inner, self.flat = max(tol, 1e-7) / 100, 0.1 * float(np.sqrt(tol))
+        if self.dear:
+            self.inner, self.flat = ROUGH, 3 * float(np.sqrt(tol))
+        self.between = [float(np.sqrt(self.higher[-1] * self.final))] * bool(
+            self.dear and self.higher
+        )
+        self.search: _Search | None = None
+
+    def n_passes(self) -> int:
+        """Passes over all rows, those over some of them counted by their share."""
+        found = self.ascent.n_passes
+        if self.search is not None:
+            share = self.search.few.problem.rows.n_samples / self.ascent.problem.rows.n_samples
+            found += int(self.search.few.n_passes * share)
+        return found
+
+    def finish(self, U: Array, ridges: list[float], tell: Callback | None = None) -> _End:
+        """Climb from U on all rows, through some ridges to the final one."""
+        try:
+            for ridge in ridges + self.between:
+                self.ascent.at_ridge(ridge)
+                U = self.ascent.climb(U, 6, ROUGH, 1e-2)[0].U
+        except KeyboardInterrupt:
+            return self._interrupted([U, self.ascent.reached])
+        self.ascent.at_ridge(self.final)
+        return _End(*self.ascent.climb(U, self.steps, self.inner, self.flat, tell or self.tell))
+
+    def _interrupted(self, reached: list[Array | None]) -> _End:
+        """The best of what was reached, by its value alone."""
+        self.ascent.at_ridge(self.final)
+        tried = [self.ascent.solve(U, ROUGH) for U in reached if U is not None]
+        best = max(tried, key=lambda point: point.value).U
+        point, history, _ = self.ascent.climb(best, 0, self.inner, self.flat)
+        return _End(point, history, StopReason.INTERRUPTED)
+
+    def explore_and_finish(self, restarts: int, rng: np.random.Generator) -> _End:
+        """Explore, climb to the end, and do better with every restart that can."""
+        leading = self.ascent.problem.null.directions[:, : self.rank]
+        try:
+            few = Ascent(_smaller(self.ascent.problem, self.settings.rows, rng))
+            last = self.higher[-1] if self.dear and self.higher else self.final
+            self.search = _Search(few, self.rank, self.higher, last, rng)
+            U = self.search.explore(self.settings.explore)
+        except KeyboardInterrupt:
+            search = self.search
+            reached = [] if search is None else [search.best, search.few.reached]
+            return self._interrupted([leading, *reached])
+        best = self.finish(U, [])
+        for _ in range(restarts):
+            if best.reason in (StopReason.STOPPED, StopReason.INTERRUPTED):
+                break
+            best = self._restart(best)
+        return best
+
+    def _restart(self, best: _End) -> _End:
+        """The better of the best end so far and that of one more start."""
+        assert self.search is not None
+        try:
+            U = self.search.another()
+        except KeyboardInterrupt:
+            return replace(best, reason=StopReason.INTERRUPTED)
+        if U is None:
+            return best
+        history = list(best.history)
+
+        def tell_if_better(record: Step) -> Any:
+            if record.value <= history[-1].value:
+                return False
+            history.append(replace(record, step=history[-1].step + 1))
+            return self.tell(history[-1])
+
+        end = self.finish(U, [], tell_if_better)
+        if end.point.value > best.point.value:
+            tell_if_better(end.history[-1])  # where it started there and never took a step
+            return replace(end, history=history)
+        if end.reason is StopReason.INTERRUPTED:
+            return replace(best, reason=end.reason)
+        return best
+
+
+class _Search:
+    """Where starts lead on some of the rows: along the higher ridges, and on to the last one.
+
+    The last ridge is the final one, or the lowest of the higher ones where solves are dear.
+    """
+
+    def __init__(
+        self, few: Ascent, rank: int, higher: list[float], last: float, rng: np.random.Generator
+    ) -> None:
+        self.few, self.rank, self.rng = few, rank, rng
+        self.higher, self.last = higher, last
+        d = few.problem.moments.n_features
+        self.stops_higher = higher[-1:] == [last]
+        self.pool = int(min(SURVEY, SURVEY_COST // cost(few.problem, rank)))
+        few_dimensions = rank * (d - rank) <= SURVEY_DIMENSIONS
+        self.small = few_dimensions and self.pool >= SURVEY_LEAST and not self.stops_higher
+        self.best = few.problem.null.directions[:, :rank]  # where exploring has led
+        self.found: list[Point] = []  # all ends at the last ridge: what a restart has to beat
+        self.n_restarts = 0
+
+    def explore(self, count: int) -> Array:
+        """The best of the leading directions, `count` starts in the span of XᵀR0, and a survey."""
+        span = self.few.problem.null.directions
+        starts = [span[:, : self.rank], *(self._within(span) for _ in range(count))]
+        surveyed = self._surveyed(2 * count) if self.small and count else []
+        for ridge in self.higher:
+            points = _distinct([self._through(ridge, U) for U in starts])
+            starts = [point.U for point in (points if self.small else points[:KEEP])]
+            self.best = starts[0]
+        if self.stops_higher:
+            self.found = points
+            return starts[0]
+        ends = starts if self.small or not self.higher else starts[:FINALISTS]
+        if len(ends + surveyed) == 1:
+            return ends[0]
+        self.found = _distinct([self._to_last(U) for U in ends + surveyed])
+        if self.small:
+            further = [self._to_last(point.U, 60, 1e-3) for point in self.found[:KEEP]]
+            self.found = _distinct(further + self.found[KEEP:])
+        self.best = self.found[0].U
+        return self.best
+
+    def another(self) -> Array | None:
+        """Where one more random start leads, unless others have been there or much higher.
+
+        Every second one leaves the higher ridges out, all but the last of them where a start at
+        the last ridge would be too far from anything.
+        """
+        if not self.found:
+            self.found = [self._to_last(self.best)]
+        self.n_restarts += 1
+        direct = self.n_restarts % 2 == 0
+        whole = np.eye(self.few.problem.moments.n_features)
+        U = self._within(whole if direct and self.small else self.few.problem.null.directions)
+        ridges = self.higher if not direct else [] if self.small else self.higher[-1:]
+        for ridge in ridges:
+            point = self._through(ridge, U)
+            U = point.U
+        if not self.stops_higher:
+            point = self._to_last(U)
+        known = any(_same(point, other) for other in self.found)
+        best = max(other.value for other in self.found)
+        self.found.append(point)
+        return None if known or point.value < (1 - WORTH) * best else point.U
+
+    def _within(self, span: Array) -> Array:
+        """A random subspace of a given one."""
+        return np.asarray(
+            span @ np.linalg.qr(self.rng.standard_normal((span.shape[1], self.rank)))[0]
+        )
+
+    def _surveyed(self, count: int) -> list[Array]:
+        """The best of many random subspaces at the final ridge, none near another.
+
+        Half of them are within the span of XᵀR0: squared loss has its best one there as the ridge
+        goes to zero, and other losses were seen to have it near there.
+        """
+        spans = self.few.problem.null.directions, np.eye(self.few.problem.moments.n_features)
+        pool = np.stack([self._within(spans[i % 2]) for i in range(self.pool)])
+        self.few.at_ridge(self.last)
+        pool = pool[np.argsort(-survey(self.few.problem, pool), kind="stable")]
+        chosen: list[Array] = []
+        while len(chosen) < count and len(pool) > 0:
+            chosen.append(pool[0])
+            pool = pool[self.rank - ((pool[0].T @ pool) ** 2).sum(axis=(1, 2)) > NEAR]
+        return chosen
+
+    def _through(self, ridge: float, U: Array) -> Point:
+        """Where a start leads at a higher ridge."""
+        self.few.at_ridge(ridge)
+        point = self.few.alternate(self.few.solve(U, 1e-3), 3, 1e-3)
+        return self.few.climb(point.U, 15, 1e-4, 1e-2)[0]
+
+    def _to_last(self, U: Array, steps: int = 8, flat: float = 1e-2) -> Point:
+        """Where it leads at the last ridge."""
+        self.few.at_ridge(self.last)
+        return self.few.climb(U, steps, ROUGH, flat)[0]
+
+
+def _same(a: Point, b: Point) -> bool:
+    """Whether two points are of one maximum: nearly equal values of nearly equal subspaces."""
+    close = abs(a.value - b.value) <= SAME * max(a.value, b.value)
+    return close and a.U.shape[1] - float(np.sum((a.U.T @ b.U) ** 2)) <= NEAR
+
+
+def _distinct(points: list[Point]) -> list[Point]:
+    """One point of each maximum, best first."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda point: -point.value):
+        if not any(_same(point, other) for other in kept):
+            kept.append(point)
+    return kept
 
 
 def _smaller(problem: Problem, rows_per_feature: int, rng: np.random.Generator) -> Problem:
@@ -349,43 +377,3 @@ def _smaller(problem: Problem, rows_per_feature: int, rng: np.random.Generator) 
         alpha=problem.alpha,
         fit_intercept=problem.fit_intercept,
     )
-
-
-def _distinct(points: list[_Point]) -> list[_Point]:
-    """Points of different value, best first: equal ones lead to the same place."""
-    ordered = sorted(points, key=lambda point: -point.value)
-    kept = ordered[:1]
-    for point in ordered[1:]:
-        if point.value < (1 - SAME) * kept[-1].value:
-            kept.append(point)
-    return kept
-
-
-def _explore(
-    ascent: _Ascent, rank: int, ridges: list[float], count: int, rng: np.random.Generator
-) -> list[_Point]:
-    """Where several starts lead at a moderate ridge, best first."""
-    span = ascent.problem.null.directions
-    starts = [span[:, :rank]]
-    starts += [
-        span @ np.linalg.qr(rng.standard_normal((span.shape[1], rank)))[0] for _ in range(count)
-    ]
-    for ridge in ridges:
-        ascent.at_ridge(ridge)
-        points = []
-        for U in starts:
-            point = ascent.alternate(ascent.solve(U, 1e-3), 3, 1e-3)
-            points.append(ascent.climb(point.U, 15, 1e-4, 1e-2)[0])
-        starts = [point.U for point in _distinct(points)[:KEEP]]
-    if not ridges:
-        points = [ascent.solve(U, 1e-3) for U in starts]
-    return _distinct(points)
-
-
-def _best_at(ascent: _Ascent, points: list[_Point], ridge: float) -> Array:
-    """The point that leads highest at the final ridge; it need not have been the best before."""
-    if len(points) == 1:
-        return points[0].U
-    ascent.at_ridge(ridge)
-    ends = [ascent.climb(point.U, 8, ROUGH, 1e-2)[0] for point in points]
-    return max(ends, key=lambda point: point.value).U
