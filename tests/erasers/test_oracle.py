@@ -490,4 +490,4 @@ def test_parts_that_do_not_fit_are_refused():
     good = {"shift": np.zeros((3, 2)), "mean_z": np.zeros(2), "center": np.zeros(3)}
     for name in good:
         with pytest.raises(ex.InputError, match="do not fit"):
-            ex.ConditionalErasure(**{**good, name: np.zeros(5)}, labels="ab", kind="classes")
+            ex.ConditionalErasure(**{**good, name: np.zeros(5)}, labels=["a", "b"], kind="classes")

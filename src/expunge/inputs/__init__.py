@@ -4,7 +4,7 @@ Every message has three parts: what is wrong, what was received, what to do.
 """
 
 from expunge.inputs.concepts import ConceptType, check_concept, check_known
-from expunge.inputs.matrices import as_matrix, check_rows, check_weights
+from expunge.inputs.matrices import as_matrix, check_rows
 from expunge.inputs.parameters import (
     check_choice,
     check_list,
@@ -13,6 +13,7 @@ from expunge.inputs.parameters import (
     check_rng,
 )
 from expunge.inputs.several import join_concepts
+from expunge.inputs.weights import check_weights
 
 __all__ = [
     "ConceptType",

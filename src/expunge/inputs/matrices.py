@@ -1,4 +1,4 @@
-"""Matrices and weights: anything with rows of numbers becomes `DenseRows`."""
+"""Matrices: anything with rows of numbers becomes `DenseRows`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from expunge.errors import InputError, NotNumeric
-from expunge.linalg import Array
 from expunge.parallel import BLOCK, blocks, map_spans
 from expunge.rows.dense import DenseRows
 
@@ -21,13 +20,10 @@ __all__ = [
     "check_finite",
     "check_rows",
     "check_tensor",
-    "check_weights",
     "frame_or_series",
     "is_tensor",
     "read_array",
 ]
-
-LARGEST_WEIGHT = 1e50
 
 
 def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
@@ -357,50 +353,3 @@ def check_finite(A: NDArray[Any], name: str) -> None:
         f"{bad} such value{'s' if bad > 1 else ''}, the first in {where}",
         "Drop or impute those rows first",
     )
-
-
-def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
-    """Non-negative finite weights, one per row, or None.
-
-    Parameters
-    ----------
-    sample_weight : None, number or array of shape (n,)
-    n_samples : int
-
-    Returns
-    -------
-    float64 array of shape (n,), or None
-    """
-    if sample_weight is None:
-        return None
-    if np.isscalar(sample_weight):  # the same weight for all is no weight, but it must be one
-        check_weights([sample_weight], 1)
-        return None
-    w = np.asarray(as_matrix(sample_weight, name="sample_weight"), dtype=np.float64)
-    if w.ndim != 1:
-        raise InputError(
-            "Sample weights must be 1D array or scalar",
-            f"shape {w.shape}",
-            "Pass one weight per row",
-        )
-    if w.shape[0] != n_samples:
-        raise InputError(
-            f"sample_weight.shape == {w.shape}, expected {(n_samples,)}",
-            f"{w.shape[0]} weights for {n_samples} rows",
-            "Pass one weight per row",
-        )
-    check_finite(w, "sample_weight")
-    if (w < 0).any() or not w.max(initial=0.0) > 0:
-        raise InputError(
-            "Sample weights must be non-negative and not all zero",
-            f"weights from {w.min():g} to {w.max():g}",
-            "Give every row to be used a positive weight",
-        )
-    if not 1 / LARGEST_WEIGHT <= w.max() <= LARGEST_WEIGHT:  # of products with squares of X
-        raise InputError(
-            f"Sample weights are out of range: the largest must lie between {1 / LARGEST_WEIGHT:g} "
-            f"and {LARGEST_WEIGHT:g}, or sums would overflow or vanish",
-            f"a largest weight of {w.max():g}",
-            "Multiply all weights by a constant; only their ratios matter",
-        )
-    return w

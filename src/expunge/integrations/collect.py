@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.atomic import check_writable
 from expunge.errors import InputError
 from expunge.inputs import check_choice
 from expunge.integrations.hooks import Taps
@@ -224,6 +225,8 @@ class _Store:
     def put(self, name: str, places: Any, rows: NDArray[Any]) -> None:
         """Write rows to their places; the first of a name say how wide its array is."""
         if name not in self.arrays:
+            if self.folder is not None:
+                check_writable(self.folder / self._file(name).name)
             dtype = rows.dtype if rows.dtype.kind != "f" or self.dtype is None else self.dtype
             shape = (self.n, *rows.shape[1:])
             self.arrays[name] = (
