@@ -71,7 +71,8 @@ def test_probes_are_those_of_an_audit(path, digits):
     assert path.points[2].linear.strongest.value == pytest.approx(same)
     fresh = seen.fresh_rows.after["linear"].strongest.value
     assert path.points[2].fresh.strongest.value == pytest.approx(fresh, abs=0.05)  # other folds
-    assert path.residue.balanced_accuracy == pytest.approx(seen.residue.balanced_accuracy)
+    assert seen.residue is None  # below the concept's rank nothing excuses what is found
+    assert path.residue.balanced_accuracy > 0.1
     assert not any("fingerprint" in note for note in seen.sections["data"]["notes"])
 
 

@@ -111,7 +111,7 @@ def rounding_shows(
     >>> X = rng.normal(size=(500, 4)) + np.outer(y, [2, 0, 0, 1])
     >>> for offset in (0, 1_000):
     ...     rows = check_rows((X + offset).astype(np.float16))
-    ...     erasure = ex.RLACE().fit(rows.X, y).erasure_
+    ...     erasure = ex.RLACE().fit(rows.X.astype(float), y).erasure_
     ...     print(rounding_shows(erasure, rows, check_concept(y, 500)).shows)
     False
     True

@@ -118,6 +118,7 @@ def test_exactly_the_rank_asked_for(loss, rank):
     assert [step.step for step in eraser.history_][-1] == rank
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.UnitsMatter")
 def test_a_rank_above_what_can_be_found_is_filled_with_least_variance():
     """The second round of a concept in one column finds nothing: the rest costs the least."""
     y = np.tile([0, 1], 50)
@@ -428,6 +429,7 @@ def test_classifiers_that_do_not_converge_give_directions_nevertheless(classifie
     assert ex.INLP(3, classifier=classifier).fit(X, y).rank_ == 3
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.NothingLeft")
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared", "hinge"])
 def test_more_directions_than_there_are_in_the_rows(loss):
     """Rows in a plane of six dimensions: the other directions cost nothing, and there are five."""

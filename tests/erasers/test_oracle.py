@@ -174,6 +174,7 @@ def test_without_labels_an_offset_adds_no_direction(offset):
     assert ex.QuadraticLEACE(label_free=True).fit(X, y).rank_ == 3
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.NothingLeft")
 def test_without_labels_constant_columns_and_more_classes_than_columns_do_no_harm():
     X, y = gaussians(n=8000)
     wide = np.insert(X, 3, 7.0, axis=1)
@@ -362,7 +363,7 @@ def test_part_of_the_strength_with_weights_and_in_a_stream(name, strength):
     for part in np.array_split(np.argsort(data.y, kind="stable"), 5):
         stream.partial_fit(data.X[part], data.y[part], sample_weight=w[part])
     np.testing.assert_allclose(told(stream, data.X, data.y), clean, atol=1e-9)
-    assert stream.certificate_.gap == pytest.approx(whole.certificate_.gap, rel=1e-3)
+    assert stream.certificate_ is None  # sums alone prove nothing below full strength
 
 
 # -- files -----------------------------------------------------------------------------------------

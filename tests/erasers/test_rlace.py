@@ -91,6 +91,7 @@ def auto_fit(name):
     return ex.RLACE(rank, **options).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.UnitsMatter")
 @pytest.mark.parametrize("name", GAMES)
 def test_auto_is_never_below_the_other_solvers(name):
     X, y, rank, options = GAMES[name]
@@ -107,6 +108,7 @@ def test_auto_is_never_below_the_other_solvers(name):
     assert auto.value <= auto.primal <= auto.bound + 1e-12
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.UnitsMatter")
 @pytest.mark.parametrize("name", [name for name in GAMES if name != "exact"])
 def test_the_history_never_falls_and_the_certificate_is_tight(name):
     eraser = auto_fit(name)

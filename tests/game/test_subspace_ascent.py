@@ -505,7 +505,8 @@ def test_an_interruption_keeps_what_was_reached():
     with pytest.warns(ex.NotConverged, match="interrupted"):
         eraser = ex.RLACE(1, callback=interrupt).fit(data.X, data.y)
     assert eraser.n_iter_ == 1
-    assert eraser.certificate_.value == pytest.approx(eraser.history_[-1].value, rel=1e-5)
+    assert 0 < eraser.history_[-1].value < eraser.certificate_.bound
+    assert eraser.certificate_.value <= eraser.certificate_.primal < eraser.certificate_.bound
 
 
 @pytest.mark.parametrize("solves", [1, 2, 12, 20])

