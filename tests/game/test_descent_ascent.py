@@ -269,7 +269,7 @@ def test_the_value_is_the_best_of_the_history_and_that_of_the_basis(labels_run):
 
 
 def test_the_certificate_agrees_with_the_history(binary):
-    _, eraser = binary
+    data, eraser = binary
     p = problem(data)
     p.set_erasure(eraser.erasure_)
     best = max(record.value for record in eraser.history_)
@@ -410,7 +410,7 @@ def test_steps_that_diverge_are_noticed():
     with pytest.warns(ex.NotConverged, match="diverged"):
         eraser = play(data, loss="squared", step_size=50.0, evaluate_every=1).fit(data.X, data.y)
     assert np.isfinite(eraser.erasure_.left).all()
-    p = problem(data)
+    p = problem(data, "squared")
     p.set_erasure(eraser.erasure_)
     best = max(record.value for record in eraser.history_)
     assert fit_predictor(p).value == pytest.approx(best, rel=1e-4)
