@@ -127,6 +127,7 @@ def subspace_ascent(
             end = game.finish(start, game.higher[-1:])
         else:
             end = game.explore_and_finish(restarts, rng)
+        game.ascent.at_ridge(game.final)  # as it was given
     return SolveResult(
         basis=fix_signs(end.point.U),
         value=end.point.value,
