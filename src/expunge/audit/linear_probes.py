@@ -1,7 +1,7 @@
 """Linear probes: logistic regression at several strengths, a linear support vector machine, LDA.
 
 For numbers, ridge regression at the same strengths. All but the discriminants are the library's own
-predictor, trained until its lower bound proves it.
+predictor, trained until its lower bound proves it. Columns in units of their own are scaled first.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def logistic_scores(training: Training, X: Array, alpha: float) -> Array:
     array of shape (n, width)
         Up to a constant per row.
     """
+    training, X = training.even, training.scaled(X)
     return _one_per_class(_trained(training.problem("cross_entropy"), X, alpha), training)
 
 
@@ -65,12 +66,14 @@ def _logistic(alpha: float) -> Probe:
 
 
 def _svm(training: Training, X: Array, seed: int) -> Scores:
+    training, X = training.even, training.scaled(X)
     S = _trained(training.balanced_problem("squared_hinge"), X, SVM_RIDGE)
     return Scores(_one_per_class(S, training), False, training.prior)
 
 
 def _lda(training: Training, X: Array, seed: int) -> Scores:
     """Gaussian classes with one covariance: log-odds linear in x, from moments alone."""
+    training, X = training.even, training.scaled(X)
     moments, concept = training.moments, training.concept
     if concept.kind == "classes":
         S = _discriminant(training, moments.xz, moments.mean_z, X)
@@ -109,6 +112,7 @@ def _audible(S: Array, intercept: Array) -> Array:
 
 def _ridge(alpha: float) -> Probe:
     def score(training: Training, X: Array, seed: int) -> Scores:
+        training, X = training.even, training.scaled(X)
         moments = training.moments
         w = _solve(moments.cov_xx, moments.cov_xz, alpha)
         S = (X - moments.mean_x) @ w + moments.mean_z

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.measures import Scores
+from expunge.audit.units import own_units
 from expunge.concept import Concept, Kind
 from expunge.game.losses import loss_for
 from expunge.game.problem import Problem
@@ -60,6 +61,22 @@ class Training:
             codes = np.searchsorted(kept, concept.values)
             return Training(self.X, Concept("classes", codes, labels))
         return Training(self.X, Concept(concept.kind, concept.values[:, kept], labels))
+
+    @cached_property
+    def units(self) -> Array | None:
+        """The spread of each column where columns have units of their own; None where not."""
+        return own_units(self.X)
+
+    @cached_property
+    def even(self) -> Training:
+        """The same rows with columns scaled one by one, where they have units of their own."""
+        return self if self.units is None else Training(self.scaled(self.X), self.concept)
+
+    def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Other rows, scaled as `even` is."""
+        if self.units is None:
+            return X
+        return np.asarray((X - self.X.mean(axis=0, dtype=np.float64)) / self.units)
 
     @cached_property
     def rows(self) -> DenseRows:

@@ -13,6 +13,7 @@ from expunge.audit.given import STAGES, Part, Stage
 from expunge.audit.probe import Family, Probe, Training
 from expunge.audit.protocol import FamilyResult, cross_fitted, judged, transferred
 from expunge.audit.repeats import by_chance, hashed
+from expunge.audit.units import own_units
 from expunge.concept import Concept
 from expunge.inputs import check_number
 
@@ -31,7 +32,6 @@ __all__ = [
 
 Name = Literal["same_rows", "fresh_rows", "training_rows"]
 FEWEST = 10  # rows to cross-fit on
-UNEVEN = 10.0  # times the median spread of a column that make columns uneven
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,9 @@ def same_protocol(train: Part, test: Part, terms: Terms) -> ProtocolResult:
         most = sizes.linear_test if family == "linear" else sizes.nonlinear_test
         a = stratified(train.concept, limit, terms.seed)
         b = stratified(test.concept, most, terms.seed)
-        X, Y = _scaled(_some(train, stage, a), _some(test, stage, b), family)
+        X, Y = _some(train, stage, a), _some(test, stage, b)
+        if family == "nonlinear":
+            X, Y = _scaled(X, Y)
         scores = transferred(probes, Training(X, train.concept.take(a)), Y, terms.seed, terms.tell)
         return judged(
             family,
@@ -217,7 +219,8 @@ def probe_rows(
     rows = stratified(concept, limit, terms.seed)
     some, own = concept.take(rows), None if groups is None else groups[rows]
     X_some = X if len(rows) == len(X) else X[rows]
-    X_some, _ = _scaled(X_some, X_some[:0], family)
+    if family == "nonlinear":
+        X_some, _ = _scaled(X_some, X_some[:0])
     folds = fold_numbers(some, parts, terms.seed, own)
     scores = cross_fitted(probes, X_some, some, folds, terms.seed, terms.tell)
     count = int(folds.max()) + 1
@@ -352,21 +355,12 @@ def _some(part: Part, stage: Stage, rows: NDArray[np.intp]) -> NDArray[Any]:
     return X if len(rows) == len(X) else X[rows]
 
 
-def _scaled(X: NDArray[Any], Y: NDArray[Any], family: Family) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows as probes take them, both about the mean of X and in units of its spread.
+def _scaled(X: NDArray[Any], Y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Both about the mean of X, in units of its overall spread; directions keep their weights.
 
-    Directions keep their weights, unless columns are in units of their own (one spreads `UNEVEN`
-    times as far as they do in the middle): then each is scaled by itself, as the ridge of a probe
-    would else drown the others. For linear probes nothing else has to be done.
+    Columns in units of their own are each scaled by themselves.
     """
-    spread = np.asarray(X.std(axis=0, dtype=np.float64))
-    rounding = 32 * np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
-    there = spread > rounding * float(np.abs(X).max(initial=0.0))
-    uneven = bool(there.any() and spread.max() > UNEVEN * np.median(spread[there]))
-    if family == "linear" and not uneven:
-        return X, Y
-    overall = float(np.sqrt(np.mean(spread**2))) or 1.0
-    unit = np.where(there, spread, overall) if uneven else overall
+    units = own_units(X)
+    unit = float(np.sqrt(X.var(axis=0, dtype=np.float64).mean())) or 1.0 if units is None else units
     center = X.mean(axis=0, dtype=np.float64)
-    kind = np.float32 if family == "nonlinear" else np.float64
-    return ((X - center) / unit).astype(kind), ((Y - center) / unit).astype(kind)
+    return ((X - center) / unit).astype(np.float32), ((Y - center) / unit).astype(np.float32)
