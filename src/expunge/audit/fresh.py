@@ -147,8 +147,10 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
     if seen.any() and by_chance(X_test):
         chance = (repeated(old), _chance(sketches, old, new))
         shares = (
-            real_share(int(in_train.sum()), len(new), chance[0]),
-            real_share(int((known & decided).sum()), int(decided.sum()), chance[1]),
+            real_share(int(in_train.sum()), len(new), chance[0], len(old)),
+            real_share(
+                int((known & decided).sum()), int(decided.sum()), chance[1], _kept(sketches)
+            ),
         )
         share = max(s or 0.0 for s in shares)
         counts["repeats_expected"] = max(chance)
@@ -189,7 +191,8 @@ def share_of_fit(X: NDArray[Any], meta: dict[str, Any]) -> float | None:
         return None
     if known in (0, decided) or not by_chance(X):
         return known / decided
-    return real_share(known, decided, _chance(sketches, hashed(X[:0]), hashed(X)))
+    chance = _chance(sketches, hashed(X[:0]), hashed(X))
+    return real_share(known, decided, chance, _kept(sketches))
 
 
 def _chance(sketches: list[Fingerprint], old: NDArray[np.int64], new: NDArray[np.int64]) -> float:
@@ -204,6 +207,12 @@ def _chance(sketches: list[Fingerprint], old: NDArray[np.int64], new: NDArray[np
         if sketch.counts is None:
             bounds += [repeated(rows) for rows in (old, new) if len(rows) <= sketch.n]
     return max(bounds)
+
+
+def _kept(sketches: list[Fingerprint]) -> int:
+    """Rows that the smallest of the sketches stands for."""
+    sizes = [s.keys.size if s.counts is None else int(s.counts.sum()) for s in sketches]
+    return min(sizes, default=1)
 
 
 def fingerprints(meta: dict[str, Any]) -> Iterator[Fingerprint]:

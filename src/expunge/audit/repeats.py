@@ -125,7 +125,7 @@ def discrete(X: NDArray[Any]) -> bool:
     return bool(np.mean(few) >= MOSTLY)
 
 
-def real_share(equal: int, rows: int, chance: float) -> float | None:
+def real_share(equal: int, rows: int, chance: float, old: int) -> float | None:
     """Share s of the rows that are the very rows they equal, not only alike.
 
     With a share c that is equal by chance, the share o of equal rows is s + (1 - s) c.
@@ -136,6 +136,8 @@ def real_share(equal: int, rows: int, chance: float) -> float | None:
         Rows that equal an old one, and all.
     chance : float
         c; 0 where rows do not repeat by chance.
+    old : int
+        Old rows that c was estimated from; its standard error is at most one over their root.
 
     Returns
     -------
@@ -145,13 +147,15 @@ def real_share(equal: int, rows: int, chance: float) -> float | None:
     Examples
     --------
     >>> from expunge.audit.repeats import real_share
-    >>> real_share(200, 600, 0.0), real_share(770, 1000, 0.78), real_share(1000, 1000, 0.78)
-    (0.3333333333333333, 0.0, 1.0)
+    >>> real_share(200, 600, 0.0, 600), real_share(800, 1000, 0.78, 4000)
+    (0.3333333333333333, 0.0)
+    >>> real_share(1000, 1000, 0.78, 4000)
+    1.0
     """
     if chance > NO_TELLING:
         return None
     found = equal / max(rows, 1)
-    error = np.sqrt(2 * chance * (1 - chance) / max(rows, 1))  # of both shares
+    error = np.sqrt(chance * (1 - chance) / max(rows, 1) + 1 / max(old, 1))  # of both shares
     if chance > 0 and found <= chance + DEVIATIONS * error + SLACK * (1 - chance):
         return 0.0
     return (found - chance) / (1 - chance)
