@@ -337,7 +337,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 stacklevel=4,
             )
         spreads = np.sqrt(moments.squares / moments.weight)
-        rounding = ROUNDING * (np.abs(moments.mean_x) + spreads.max())
+        digits = max(ROUNDING, 8 * moments.eps)
+        rounding = digits * np.abs(moments.mean_x) + ROUNDING * spreads.max()
         spreads = spreads[spreads > rounding]  # the others do not vary
         if self._depends_on_units() and spreads.size and spreads.max() > UNITS * spreads.min():
             warnings.warn(
