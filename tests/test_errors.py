@@ -34,6 +34,7 @@ def test_a_missing_package_names_its_extra_and_survives_pickling():
         ("NotConverged", (ConvergenceWarning,)),
         ("RankTruncated", (UserWarning,)),
         ("RoundingShows", (UserWarning,)),
+        ("SampleTaken", (UserWarning,)),
     ],
 )
 def test_families(name, bases):

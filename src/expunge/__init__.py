@@ -30,6 +30,7 @@ from expunge.errors import (
     NumbersAsClasses,
     RankTruncated,
     RoundingShows,
+    SampleTaken,
     UnitsMatter,
 )
 from expunge.game.certificate import Certificate
@@ -73,6 +74,7 @@ __all__ = [
     "RayleighEraser",
     "Reproduction",
     "RoundingShows",
+    "SampleTaken",
     "SubspaceAscent",
     "UnitsMatter",
     "__version__",

@@ -10,6 +10,7 @@ import numpy as np
 from expunge.erasure import Erasure
 from expunge.game.certificate import Certificate
 from expunge.game.certificate import certify as _certify
+from expunge.game.conditional_certificate import erased_rows
 from expunge.game.kept import kept_in_rows
 from expunge.game.losses import Loss, loss_for
 from expunge.inputs import (
@@ -21,6 +22,7 @@ from expunge.inputs import (
     check_weights,
 )
 from expunge.maps import as_map
+from expunge.rows.mapped import MappedRows
 
 __all__ = ["certify"]
 
@@ -94,14 +96,13 @@ def certify(
             return _certify(
                 rows, concept, found, chosen, weights=weights, moments=moments, kept=kept, **terms
             )
-        clean = check_rows(found.transform(X))
+        clean = MappedRows(rows, lambda A, which: found.transform(np.asarray(A, np.float64)))
     else:
         known = check_known(y, rows.n_samples, kind=found.kind, labels=found.labels)
         kept = kept_in_rows(rows, found, moments, known, weights)
-        exact = np.asarray(rows.X, dtype=np.float64)
-        clean = check_rows(
-            found.transform(X, y) if as_transformed else found.transform_known(exact, known)
-        )
+        clean = erased_rows(rows, found, known)
+    if as_transformed:
+        clean = MappedRows(clean, lambda A, which: rows.rounded(A))
     identity = Erasure.identity(rows.n_features)
     moments = clean.moments(concept, weights, second=False)
     if as_transformed:

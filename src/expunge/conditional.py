@@ -15,7 +15,7 @@ from expunge.concept import Concept, Kind, Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
-from expunge.inputs.matrices import as_matrix, is_tensor
+from expunge.inputs.matrices import as_matrix
 from expunge.linalg import Array
 from expunge.meta import plain_meta
 from expunge.parallel import BLOCK, blas_for, blocks, map_spans
@@ -130,11 +130,7 @@ class ConditionalErasure:
         rows = check_rows(X, least=1)
         self.check_width((rows.n_samples, rows.n_features))
         known = check_known(concept, rows.n_samples, kind=self.kind, labels=self.labels)
-        if is_tensor(X):
-            from expunge.rows.apply_tensor import apply_conditional_to_tensor
-
-            return cast(NDArray[Any], apply_conditional_to_tensor(self, X, known))
-        return self.transform_known(np.asarray(rows.X), known)
+        return cast(NDArray[Any], rows.transform(self, concept=known))
 
     def transform_known(self, values: NDArray[Any], known: Concept) -> NDArray[Any]:
         """Erased rows of a checked array, with a concept over the labels of this erasure.

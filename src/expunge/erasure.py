@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from expunge import artifact
 from expunge.errors import InputError
-from expunge.inputs.matrices import as_matrix, check_tensor, is_tensor
+from expunge.inputs.matrices import apply_map, as_matrix
 from expunge.linalg import Array, range_basis
 from expunge.meta import plain_meta
 from expunge.parallel import blas_for
-from expunge.rows.apply import apply_to_array
 
 __all__ = ["Erasure"]
 
@@ -160,7 +159,7 @@ class Erasure:
 
         Parameters
         ----------
-        X : array or frame of shape (n, d); arrays and torch tensors of shape (..., d) too
+        X : array, frame or Rows of shape (n, d); arrays and torch tensors of shape (..., d) too
             Floating types are kept; integers and booleans give float64.
         out : array or tensor of the shape and type of the result, optional
             Where to write; may be `X` itself.
@@ -177,14 +176,7 @@ class Erasure:
             `out`, all rows are written by then. Tensors with gradients, in a trace
             or inside a model (see `expunge.integrations`) are not checked.
         """
-        if is_tensor(X):
-            from expunge.rows.apply_tensor import apply_to_tensor
-
-            self.check_width(check_tensor(X).shape)
-            return cast(NDArray[Any], apply_to_tensor(self, X, out, check=True))
-        X = as_matrix(X)
-        self.check_width(X.shape)
-        return apply_to_array(self, X, out)
+        return cast(NDArray[Any], apply_map(self, X, out))
 
     def check_width(self, shape: tuple[int, ...]) -> None:
         """Refuse rows of another width than this erasure is for."""

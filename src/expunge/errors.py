@@ -15,6 +15,7 @@ __all__ = [
     "NumbersAsClasses",
     "RankTruncated",
     "RoundingShows",
+    "SampleTaken",
     "UnitsMatter",
 ]
 
@@ -103,3 +104,7 @@ class UnitsMatter(UserWarning):
 
 class RoundingShows(UserWarning):
     """Rounding erased rows to their type puts part of the concept back."""
+
+
+class SampleTaken(UserWarning):
+    """Something that wants all rows in memory was given some of them, at random."""

@@ -12,7 +12,7 @@ float64 too; Sxx is formed by BLAS in the precision of the input, block by block
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -23,18 +23,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from expunge.batch import check_batch
+from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept, Indicator, Kind, Label
 from expunge.errors import InputError
 from expunge.linalg import Array
-from expunge.parallel import BLOCK, blocks, map_spans, one_blas_thread, spans
+from expunge.parallel import BLOCK, blocks, imap_spans, n_threads, one_blas_thread, spans
 
-__all__ = ["Moments", "check_range"]
+__all__ = ["Moments", "RangeCheck", "span_moments"]
 
 MANY_CLASSES = 32  # above this, class sums go through a sparse product
 FEW_PRODUCTS = 1 << 29  # below which threads cost more than they give
-SINGLE = (np.float16, np.float32)  # input types whose products are formed in float32
 LARGEST = 1e100  # numbers up to this size, and no less than its inverse, can be worked with
-SAFE_SINGLE = (1e-15, 1e15)  # spread within which float32 squares neither vanish nor overflow
+PRODUCT = 4 * BLOCK  # rows of one product of second moments: in cache, and worth a call of BLAS
 
 
 @dataclass(eq=False)
@@ -116,19 +116,8 @@ class Moments:
             NaN, and for numbers whose squares float64 does not hold.
         """
         X, concept, w = check_batch(X, concept, weights)
-        parts = map_spans(
-            lambda lo, hi: _span_moments(X[lo:hi], concept.take(slice(lo, hi)), _part(w, lo, hi)),
-            X.shape[0],
-            X.shape[1],
-        )
-        total = reduce(Moments.merge, parts)
-        check_range(total, X, w)
-        if second:
-            few = X.shape[0] * X.shape[1] ** 2 <= FEW_PRODUCTS
-            with one_blas_thread() if few else nullcontext():
-                for part, (lo, hi) in zip(parts, spans(X.shape[0]), strict=True):
-                    part.xx = _centred_products(X[lo:hi], _part(w, lo, hi), part)
-            return reduce(Moments.merge, parts)
+        total = reduce(Moments.merge, span_moments(X, concept, w, second=second))
+        RangeCheck().see(X, total, w).settle(total)
         return total
 
     def update(
@@ -285,83 +274,170 @@ def _or_one(units: Array) -> Array:
     return np.where(units > 0, units, 1.0)
 
 
-def check_range(moments: Moments, X: NDArray[Any], weights: Array | None) -> None:
-    """Refuse numbers so large or so small that their squares are lost in float64.
+class RangeCheck:
+    """Refuses numbers so large or so small that their squares are lost in float64.
 
-    Parameters
-    ----------
-    moments : Moments
-    X : array of shape (n, d)
-        The rows they are of; looked into where a column seems not to vary.
-    weights : array of shape (n,), optional
+    A column that seems not to vary is looked into block by block: it may vary by so little that
+    its squares vanish.
     """
-    spread = np.sqrt(moments.squares / (moments.weight or 1.0))
-    with np.errstate(invalid="ignore"):
-        fits = (spread <= LARGEST) & (np.abs(moments.mean_x) <= LARGEST)
-    for j in np.flatnonzero(spread < 1 / LARGEST):
-        column = np.asarray(X[:, j : j + 1])  # looked into, since it seems not to vary
-        column = column if weights is None else column[weights > 0]
-        fits[j] &= bool((column == column[:1]).all())
-    if not fits.all():
-        first = int(np.argmin(fits))
-        raise InputError(
-            f"X has columns out of range: numbers beyond {LARGEST:g}, or that vary by less than "
-            f"{1 / LARGEST:g}, have squares that float64 does not hold",
-            f"{int((~fits).sum())} of {fits.size} columns, the first is column {first} with mean "
-            f"{moments.mean_x[first]:.3g} and spread {spread[first]:.3g}",
-            "Divide such columns by a constant, or drop the outlier, and fit again",
-        )
-    size = np.sqrt(np.maximum(np.diag(moments.zz), 0.0) / (moments.weight or 1.0))
-    with np.errstate(invalid="ignore"):
-        fits = (size <= LARGEST) & (np.abs(moments.mean_z) <= LARGEST)
-    if not fits.all() or not np.isfinite(moments.xz).all():
-        raise InputError(
-            "The concept has numbers or weights whose squares float64 does not hold",
-            f"spreads up to {np.nanmax(size, initial=0.0):.3g}",
-            "Divide them by a constant and fit again",
-        )
+
+    def __init__(self) -> None:
+        self.first: Array | None = None
+        self.constant: NDArray[np.bool_] | None = None
+
+    def see(
+        self,
+        X: Any,
+        moments: Moments,
+        weights: Array | None,
+        math: BlockMath = NUMPY,
+    ) -> RangeCheck:
+        """Look at a block (k x d), given its moments.
+
+        Parameters
+        ----------
+        X : array of shape (k, d)
+        moments : Moments
+            Of this block alone.
+        weights : array of shape (k,), optional
+        math : BlockMath
+
+        Returns
+        -------
+        RangeCheck
+            Itself.
+        """
+        counted = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+        if not counted.size:
+            return self
+        row = np.asarray(math.arrays(X[int(counted[0]) : int(counted[0]) + 1])[0], dtype=np.float64)
+        same = _spread(moments) < 1 / LARGEST
+        for j in np.flatnonzero(same):
+            column = math.arrays(X[:, j : j + 1])[counted]
+            same[j] = bool((column == column[:1]).all())
+        if self.first is None or self.constant is None:
+            self.first, self.constant = row, same
+        else:
+            self.constant &= same & (row == self.first)
+        return self
+
+    def settle(self, moments: Moments) -> None:
+        """Refuse what is out of range, given the moments of all blocks."""
+        spread = _spread(moments)
+        with np.errstate(invalid="ignore"):
+            fits = (spread <= LARGEST) & (np.abs(moments.mean_x) <= LARGEST)
+            if self.constant is not None:
+                fits &= (spread >= 1 / LARGEST) | self.constant
+        if not fits.all():
+            first = int(np.argmin(fits))
+            raise InputError(
+                f"X has columns out of range: numbers beyond {LARGEST:g}, or that vary by less "
+                f"than {1 / LARGEST:g}, have squares that float64 does not hold",
+                f"{int((~fits).sum())} of {fits.size} columns, the first is column {first} with "
+                f"mean {moments.mean_x[first]:.3g} and spread {spread[first]:.3g}",
+                "Divide such columns by a constant, or drop the outlier, and fit again",
+            )
+        size = np.sqrt(np.maximum(np.diag(moments.zz), 0.0) / (moments.weight or 1.0))
+        with np.errstate(invalid="ignore"):
+            fits = (size <= LARGEST) & (np.abs(moments.mean_z) <= LARGEST)
+        if not fits.all() or not np.isfinite(moments.xz).all():
+            raise InputError(
+                "The concept has numbers or weights whose squares float64 does not hold",
+                f"spreads up to {np.nanmax(size, initial=0.0):.3g}",
+                "Divide them by a constant and fit again",
+            )
 
 
-def _part(weights: Array | None, start: int, stop: int) -> Array | None:
-    return None if weights is None else weights[start:stop]
+def _spread(moments: Moments) -> Array:
+    return np.asarray(np.sqrt(moments.squares / (moments.weight or 1.0)))
 
 
-def _shift_for(X: NDArray[Any], weights: Array | None) -> Array | None:
+def _shift_for(X: Any, weights: Array | None, math: BlockMath) -> Array | None:
     """A point near the mean, exact in X's type, from which rows have to be measured; or None.
 
     Sums about zero are as good as sums about the mean until the mean exceeds the spread; then
     rows are shifted first. A shift that X's type holds exactly makes the subtraction exact too.
     """
-    if weights is not None:  # what does not count must not decide
-        X = X[np.flatnonzero(weights > 0)[:BLOCK]]
-        if len(X) == 0:
-            return None
-    head = np.asarray(X[:BLOCK], dtype=np.float64)
+    index = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+    if not index.size:  # what does not count must not decide
+        return None
+    first = math.arrays(X[:BLOCK] if weights is None else math.rows(X, index[:BLOCK]))
+    head = np.asarray(first, dtype=np.float64)
     mean, sd = head.mean(axis=0), head.std(axis=0)
     if not np.any(np.abs(mean) > 2 * sd):
         return None
     mean = np.where((head == head[0]).all(axis=0), head[0], mean)  # a constant is its own mean
-    return np.asarray(mean.astype(X.dtype), dtype=np.float64) if X.dtype.kind == "f" else mean
+    kind = first.dtype
+    return np.asarray(mean.astype(kind), dtype=np.float64) if kind.kind == "f" else mean
+
+
+def span_moments(
+    X: Any,
+    concept: Concept,
+    weights: Array | None = None,
+    *,
+    second: bool = True,
+    math: BlockMath = NUMPY,
+) -> Iterator[Moments]:
+    """Moments of one span of rows after the other, in order; only a few exist at a time.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or what `math` reads
+        Every row is read once.
+    concept : Concept
+    weights : array of shape (n,), optional
+    second : bool
+        Whether to form the d x d matrix Sxx.
+    math : BlockMath
+        Of the library that holds X.
+
+    Returns
+    -------
+    iterator of Moments
+    """
+    n, d = X.shape
+    # a few spans cannot occupy the cores: then BLAS may, where its products are worth threads
+    wide = second and n * d**2 > FEW_PRODUCTS and len(spans(n)) < n_threads()
+
+    def part(lo: int, hi: int) -> Moments:
+        w = None if weights is None else weights[lo:hi]
+        return _span_moments(X[lo:hi], concept.take(slice(lo, hi)), w, second, math, wide)
+
+    if wide or math.serial:
+        return (part(lo, hi) for lo, hi in spans(n))
+    return imap_spans(part, n, d)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused with a message later
-def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> Moments:
-    """Everything but Sxx for a few thousand rows, wholly in float64."""
+def _span_moments(
+    X: Any, concept: Concept, weights: Array | None, second: bool, math: BlockMath, wide: bool
+) -> Moments:
+    """Moments of a few thousand rows, each read once; `wide` leaves BLAS its threads for Sxx."""
     n, d = X.shape
-    shift = _shift_for(X, weights)
+    shift = _shift_for(X, weights, math)
     w = np.ones(n) if weights is None else weights
     sums_of, sz, zz, origin = _concept_sums(concept, w)
-    buffer = np.empty((min(BLOCK, n), d))
-    table, squares = np.zeros((len(sz) + (concept.kind != "classes"), d)), np.zeros(d)
-    for lo, hi in blocks(0, n):
-        C = _as_float64(X[lo:hi], buffer[: hi - lo], shift)
-        table += sums_of(lo, hi, C)
-        squares += np.einsum("ij,ij->j", C, C if weights is None else C * w[lo:hi, None])
-    one_hot = concept.kind == "classes"  # then the rows of the table add up to Σ w xᵀ
-    sx = table.sum(axis=0) if one_hot else table[-1]
+    one_hot = concept.kind == "classes"
+    table, squares = np.zeros((len(sz) + (not one_hot), d)), np.zeros(d)
+    xx, room = np.zeros((d, d)) if second else None, math.room(min(BLOCK, n), d)
+    for start, stop in blocks(0, n, PRODUCT):
+        before = squares.sum()
+        with one_blas_thread() if wide else nullcontext():
+            for lo, hi in blocks(start, stop):
+                C = math.double(X[lo:hi], shift, room)
+                table += sums_of(lo, hi, C, math)
+                squares += math.squares(C, None if weights is None else w[lo:hi])
+        if xx is not None:  # while these rows are in cache
+            own = None if weights is None else w[start:stop]
+            size = max((squares.sum() - before) / (d * (w[start:stop].sum() or 1.0)), 0.0)
+            xx += math.gram(X[start:stop], shift, own, float(np.sqrt(size)))
+    sx = table.sum(axis=0) if one_hot else table[-1]  # one-hot rows of the table add up to Σ w xᵀ
     xz = table.T if one_hot else table[:-1].T
     W = float(w.sum())
     safe = W if W > 0 else 1.0  # a span whose rows all have weight zero adds nothing
+    if xx is not None:
+        xx -= np.outer(sx, sx / safe)
     return Moments(
         n=n,
         weight=W,
@@ -370,60 +446,38 @@ def _span_moments(X: NDArray[Any], concept: Concept, weights: Array | None) -> M
         xz=xz - np.outer(sx, sz / safe),
         zz=zz - np.outer(sz, sz / safe),
         squares=np.maximum(squares - sx**2 / safe, 0.0),
-        xx=None,
+        xx=xx,
         labels=concept.labels,
         kind=concept.kind,
-        eps=float(np.finfo(np.float32 if X.dtype in SINGLE else np.float64).eps),
+        eps=math.eps(X),
     )
 
 
-def _concept_sums(
-    concept: Concept, w: Array
-) -> tuple[Callable[[int, int, Array], Array], Array, Array, Array]:
+Sums = Callable[[int, int, Any, BlockMath], Array]
+
+
+def _concept_sums(concept: Concept, w: Array) -> tuple[Sums, Array, Array, Array]:
     """How to sum a block against the concept; Σwz and Σwzzᵀ; the origin z is measured from."""
     if concept.kind != "classes":
         Z = concept.columns()
         origin = w @ Z / w.sum() if w.sum() > 0 else Z.mean(axis=0)
         Z = Z - origin
         D = np.vstack([(w[:, None] * Z).T, w])
-        return lambda lo, hi, C: D[:, lo:hi] @ C, D[:-1].sum(axis=1), D[:-1] @ Z, origin
+        return _products_with(D), D[:-1].sum(axis=1), D[:-1] @ Z, origin
     codes, m = concept.values, concept.width
     z: Array = np.bincount(codes, weights=w, minlength=m).astype(np.float64)
     if m > MANY_CLASSES:
 
-        def sparse_sums(lo: int, hi: int, C: Array) -> Array:
+        def sparse_sums(lo: int, hi: int, C: Any, math: BlockMath) -> Array:
             one_per_row = np.arange(hi - lo + 1)
-            return np.asarray(csr_array((w[lo:hi], codes[lo:hi], one_per_row), (hi - lo, m)).T @ C)
+            D = csr_array((w[lo:hi], codes[lo:hi], one_per_row), (hi - lo, m)).T
+            return np.asarray(D @ math.back(C))
 
         return sparse_sums, z, np.diag(z), np.zeros(m)
     D = np.zeros((m, len(codes)))
     D[codes, np.arange(len(codes))] = w
-    return lambda lo, hi, C: D[:, lo:hi] @ C, z, np.diag(z), np.zeros(m)
+    return _products_with(D), z, np.diag(z), np.zeros(m)
 
 
-def _as_float64(X: NDArray[Any], buffer: Array, shift: Array | None) -> Array:
-    """The block as float64, measured from the shift; a view where nothing has to be computed."""
-    if shift is not None:
-        np.subtract(X, shift, out=buffer)
-        return buffer
-    if X.dtype == np.float64:
-        return np.asarray(X)
-    np.copyto(buffer, X)
-    return buffer
-
-
-def _centred_products(X: NDArray[Any], weights: Array | None, part: Moments) -> Array:
-    """Sxx of a span: products by BLAS in X's precision, everything else in float64."""
-    shift = _shift_for(X, weights)
-    spread = np.sqrt(part.mean_variance) if part.weight > 0 else 0.0
-    tame = spread == 0 or SAFE_SINGLE[0] < spread < SAFE_SINGLE[1]
-    work = np.float32 if X.dtype in SINGLE and tame else np.float64
-    C: NDArray[Any] = np.asarray(X).astype(work, copy=False)
-    if shift is not None:
-        C = C - shift.astype(work)
-    if weights is not None:
-        C = C * np.sqrt(weights[:, None]).astype(work)
-    mean = part.mean_x if shift is None else part.mean_x - shift
-    total = np.outer(-part.weight * mean, mean)
-    total += C.T @ C
-    return total
+def _products_with(D: Array) -> Sums:
+    return lambda lo, hi, C, math: math.back(math.here(D[:, lo:hi]) @ C)

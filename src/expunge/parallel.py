@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock, get_ident
@@ -12,7 +13,17 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["BLOCK", "blas_for", "blocks", "map_spans", "one_blas_thread", "spans"]
+__all__ = [
+    "BLOCK",
+    "SPAN",
+    "blas_for",
+    "blocks",
+    "imap_spans",
+    "map_spans",
+    "n_threads",
+    "one_blas_thread",
+    "spans",
+]
 
 T = TypeVar("T")
 
@@ -148,21 +159,37 @@ def spans(n_rows: int) -> list[tuple[int, int]]:
 def map_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> list[T]:
     """Apply `work(start, stop)` to every span, in threads where it pays; results in row order.
 
+    See `imap_spans`.
+    """
+    return list(imap_spans(work, n_rows, n_columns))
+
+
+def imap_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> Iterator[T]:
+    """Results of `work(start, stop)` for every span in row order, a few of them at a time.
+
     The spans are the same whatever the number of threads, so totals are reproducible bit for bit.
     BLAS is held to one thread inside: the spans already occupy the cores, blocks are too small to
     share, and its own threads would add up in another order.
     """
     cuts, size = spans(n_rows), n_rows * n_columns
     if size < TINY:
-        return [work(lo, hi) for lo, hi in cuts]
+        yield from (work(lo, hi) for lo, hi in cuts)
+        return
     workers = min(n_threads(), len(cuts)) if size >= WORTH_THREADS else 1
+    if workers == 1:
+        with one_blas_thread():
+            yield from (work(lo, hi) for lo, hi in cuts)
+        return
 
     def held(cut: tuple[int, int]) -> T:
         with one_blas_thread():  # some BLAS libraries count their threads by thread
             return work(*cut)
 
-    with one_blas_thread():
-        if workers == 1:
-            return [work(lo, hi) for lo, hi in cuts]
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(held, cuts))
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[T]] = deque()
+        for cut in cuts:
+            if len(waiting) > workers:  # one result waits while all threads work
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(held, cut))
+        while waiting:
+            yield waiting.popleft().result()

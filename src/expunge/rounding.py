@@ -17,11 +17,10 @@ of G. One half of the rows chooses Θ and the other says what it gains: chance a
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import entr
 
 from expunge.concept import Concept
@@ -31,9 +30,8 @@ from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.parallel import one_blas_thread
 from expunge.rows.base import Rows
-from expunge.rows.dense import DenseRows
 
-__all__ = ["PutBack", "put_back_by_rounding", "rounding_shows"]
+__all__ = ["PutBack", "put_back_by_rounding", "rounding_shows", "rows_that_round"]
 
 SIZE = 4096  # rows looked at
 GLANCE = 512  # rows that tell whether to look further
@@ -111,20 +109,21 @@ def rounding_shows(
     >>> X = rng.normal(size=(500, 4)) + np.outer(y, [2, 0, 0, 1])
     >>> for offset in (0, 1_000):
     ...     rows = check_rows((X + offset).astype(np.float16))
-    ...     erasure = ex.RLACE().fit(rows.X.astype(float), y).erasure_
+    ...     erasure = ex.RLACE().fit(rows.array().astype(float), y).erasure_
     ...     print(rounding_shows(erasure, rows, check_concept(y, 500)).shows)
     False
     True
     """
-    if rows.dtype.kind != "f" or rows.dtype.itemsize >= 8 or rows.n_samples < FEWEST:
+    if not _may_round(rows):
         return None
-    if moments is not None and _share_at_most(moments, _eps(rows), alpha) <= tol:
+    if moments is not None and _share_at_most(moments, rows.eps, alpha) <= tol:
         return None
     if not concept.width:
         return None
     found, read = None, erasure.right.T if isinstance(erasure, Erasure) else erasure.shift
     for size in (GLANCE, SIZE):
-        part, index = rows.subset(min(size, rows.n_samples), np.random.default_rng(0))
+        index = _some(rows.n_samples, size)
+        part = rows.take(index)
         some, w = concept.take(index), None if weights is None else weights[index]
         exact, rounded = _erased(erasure, part, some)
         found = put_back_by_rounding(exact, rounded, some, read, w, alpha=alpha, tol=tol)
@@ -133,11 +132,19 @@ def rounding_shows(
     return found
 
 
-def _eps(rows: Rows) -> float:
-    """Distance from 1 to the next number of the type the rows are erased in."""
-    if hasattr(rows, "tensor"):
-        return float(sys.modules["torch"].finfo(rows.tensor.dtype).eps)
-    return float(np.finfo(rows.dtype).eps)
+def rows_that_round(rows: Rows) -> NDArray[np.intp]:
+    """The numbers of the rows that `rounding_shows` may look at, ascending."""
+    if not _may_round(rows):
+        return np.zeros(0, dtype=np.intp)
+    return np.union1d(_some(rows.n_samples, GLANCE), _some(rows.n_samples, SIZE))
+
+
+def _may_round(rows: Rows) -> bool:
+    return rows.dtype.kind == "f" and rows.dtype.itemsize < 8 and rows.n_samples >= FEWEST
+
+
+def _some(n: int, size: int) -> NDArray[np.intp]:
+    return np.sort(np.random.default_rng(0).choice(n, min(size, n), replace=False))
 
 
 def _share_at_most(moments: Moments, eps: float, alpha: float) -> float:
@@ -204,17 +211,14 @@ def _erased(
     erasure: Erasure | ConditionalErasure, rows: Rows, concept: Concept
 ) -> tuple[Array, Array]:
     """The rows after erasure, and rounded to their type as `transform` rounds them: once."""
-    X = np.asarray(cast(DenseRows, rows).X, dtype=np.float64)
+    X = np.asarray(rows.array(), dtype=np.float64)
     if isinstance(erasure, Erasure):
         exact = erasure.transform(X)
     else:
         labels = np.array(concept.labels, dtype=object)
         known = labels[concept.values] if concept.kind == "classes" else concept.values
         exact = erasure.transform(X, concept=known)
-    if not hasattr(rows, "tensor"):
-        return exact, exact.astype(rows.dtype).astype(np.float64)
-    typed = sys.modules["torch"].from_numpy(exact).to(rows.tensor.dtype)
-    return exact, np.asarray(typed.double().numpy())
+    return exact, rows.rounded(exact)
 
 
 def _null_model(concept: Concept, w: Array) -> tuple[float, Array, Array]:

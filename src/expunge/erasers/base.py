@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,19 +18,20 @@ from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.record import fit_record
 from expunge.erasers.solution import Solution, check_varies, jsonable
-from expunge.erasers.statistics import Data, Statistics, class_moments
+from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
 from expunge.errors import InputError, NothingLeft, RoundingShows, UnitsMatter
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.conditional_certificate import certify_conditional
-from expunge.game.kept import Kept, kept_in_moments, kept_in_rows
+from expunge.game.kept import Kept, kept_in_moments, kept_in_rows, rows_to_look_at
 from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
 from expunge.inputs import check_concept, check_number, check_rows, check_weights
 from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.parallel import blas_for
-from expunge.rounding import rounding_shows
+from expunge.rounding import rounding_shows, rows_that_round
+from expunge.rows.remembered import RememberedRows
 
 __all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
 
@@ -134,7 +136,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         self
         """
         data = self._check(X, y, concept, sample_weight, whole=True)
-        seen = self._statistics(data, second=self._second_for_fit())
+        seen, data = self._statistics(data, second=self._second_for_fit(data))
         result = self._settle(seen, data)
         self._keep(X, seen, first=True)
         self._result = result
@@ -161,7 +163,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         data = self._check(X, y, concept, sample_weight, whole=False)
         if not first:
             self._check_width(data.rows.n_features)
-        seen = self._statistics(data, second=self._needs_second())
+        seen, _ = self._statistics(data, second=self._needs_second())
         self._keep(X, seen if first else self._seen.merge(seen), first=first)
         return self
 
@@ -238,12 +240,13 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _second_for_fit(self) -> bool:
+    def _second_for_fit(self, data: Data) -> bool:
+        """Whether a fit has to form the d x d matrix Sxx on its first pass."""
         return self._needs_second()
 
     def _check(self, X: Any, y: Any, concept: Any, sample_weight: Any, *, whole: bool) -> Data:
         """Everything a fit is given, through the gate; nothing is stored."""
-        rows = check_rows(X, least=2 if whole else 1)
+        rows = check_rows(X, least=2 if whole else 1, finite=False)  # looked at when they are read
         check_number(self.strength, "strength", most=1.0)
         self._check_parameters(rows.n_features)
         weights = check_weights(sample_weight, rows.n_samples)
@@ -269,15 +272,33 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             )
         return Data(rows, target.with_weight(weights), weights, task)
 
-    def _statistics(self, data: Data, *, second: bool) -> Statistics:
-        """Everything the method needs to know of these rows."""
-        return Statistics(
-            data.moments(second=second),
-            data.rows.fingerprint(),
-            data.rows.moments(data.task, data.weights, second=False) if data.task else None,
-            class_moments(data) if self._needs_class_moments() else None,
-            squared_weights=None if data.weights is None else float(data.weights @ data.weights),
+    def _statistics(self, data: Data, *, second: bool) -> tuple[Statistics, Data]:
+        """Everything the method needs to know of these rows, in one pass; and the rows.
+
+        Of rows that are not in memory, those that the certificate will look at are kept.
+        """
+        rows, weights, look = data.rows, data.weights, None
+        if not rows.in_memory:
+            look = np.union1d(rows_to_look_at(rows.n_samples, weights), rows_that_round(rows))
+        found = rows.read(
+            data.concept,
+            weights,
+            second=second,
+            task=data.task,
+            by_class=self._needs_class_moments(),
+            look=look,
         )
+        if look is not None:
+            data = replace(data, rows=RememberedRows(rows, look, found.look))
+        squared = None if weights is None else float(weights @ weights)
+        seen = Statistics(
+            found.moments,
+            found.fingerprint,
+            found.task,
+            found.by_class,
+            squared_weights=squared,
+        )
+        return seen, data
 
     def _keep(self, X: Any, seen: Statistics, *, first: bool) -> None:
         """Store a fit, after everything that can fail."""

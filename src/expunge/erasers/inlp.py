@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from expunge.concept import Concept
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.erasure import Erasure
-from expunge.errors import InputError
+from expunge.errors import InputError, SampleTaken
 from expunge.game.closed_form import Rank
 from expunge.game.inlp import Finder, Found, Judge, glm_finder, least_squares_finder, nullspace
 from expunge.game.losses import Loss, loss_for
@@ -21,10 +22,10 @@ from expunge.inputs import ConceptType, check_number, check_rank, check_rng
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import GlmPass
-from expunge.rows.dense import DenseRows
 
 __all__ = ["INLP"]
 
+MOST = 1 << 27  # numbers that a scikit-learn classifier is given at once, of rows not in memory
 LEVEL = 0.05  # share of probes without any signal that are believed nevertheless
 
 
@@ -226,7 +227,9 @@ class INLP(BaseEraser):
 
     def _classifier_finder(self, data: Data, moments: Moments, train: NDArray[np.bool_]) -> Finder:
         """Rounds of a scikit-learn estimator on a copy of the erased rows."""
-        y, given = _as_given(data.concept), cast(DenseRows, data.rows).X  # also of a tensor
+        if not data.rows.in_memory and data.rows.n_samples > MOST // data.rows.n_features:
+            data, train = self._some_of(data, train)
+        y, given = _as_given(data.concept), data.rows.array()
         center = moments.mean_x if self.fit_intercept else None
 
         def find(basis: Array) -> Found:
@@ -255,6 +258,21 @@ class INLP(BaseEraser):
             return Found(coef, score, not _separates(scores, Z[:, -scores.shape[1] :]))
 
         return find
+
+    def _some_of(self, data: Data, train: NDArray[np.bool_]) -> tuple[Data, NDArray[np.bool_]]:
+        """As many random rows as fit in memory, said so: scikit-learn wants them all at once."""
+        n = data.rows.n_samples
+        size = MOST // data.rows.n_features
+        rows, index = data.rows.subset(size, check_rng(self.random_state))
+        warnings.warn(
+            SampleTaken(
+                f"The classifier is trained on {size:,} random rows of {n:,}: scikit-learn wants "
+                "all rows in memory. Take a loss, such as loss='cross_entropy', for all rows"
+            ),
+            stacklevel=6,
+        )
+        weights = None if data.weights is None else data.weights[index]
+        return Data(rows, data.concept.take(index), weights), train[index]
 
 
 def _of_every_class(concept: Concept, size: Array) -> NDArray[np.intp]:

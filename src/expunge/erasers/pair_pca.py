@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, Self, cast
+from functools import reduce
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
+from expunge.fingerprint import Fingerprint
 from expunge.game.closed_form import Rank
 from expunge.game.result import Step
 from expunge.inputs import as_matrix, check_rank, check_rows
 from expunge.linalg import Array, fix_signs
 from expunge.moments import Moments
-from expunge.parallel import spans
-from expunge.rows.dense import DenseRows
 
 __all__ = ["PairPCA"]
 
 EPS = float(np.finfo(np.float64).eps)
-AT_ONCE = 256  # sets whose means are held at the same time
+AT_ONCE = 1 << 24  # numbers in the means of sets that are held at the same time
 
 
 @register
@@ -126,9 +125,9 @@ class PairPCA(BaseEraser):
         one_pair = whole and check_rows(X).n_samples == 2
         return super()._check(X, y, concept, sample_weight, whole=whole and not one_pair)
 
-    def _statistics(self, data: Data, *, second: bool) -> Statistics:
-        moments, rounding = _within_sets(data)
-        return Statistics(moments, data.rows.fingerprint(), rounding=rounding)
+    def _statistics(self, data: Data, *, second: bool) -> tuple[Statistics, Data]:
+        moments, rounding, seen = _within_sets(data)
+        return Statistics(moments, seen, rounding=rounding), data
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         covariance, d = seen.moments.cov_xx, seen.moments.n_features
@@ -149,24 +148,72 @@ class PairPCA(BaseEraser):
         return Solution(U, U.T, None, "closed_form", value, (Step(1, value),), values)
 
 
-def _within_sets(data: Data) -> tuple[Moments, float]:
-    """Moments of the rows measured from the mean of their set, and what of them is rounding.
+class _Sets:
+    """Some of the sets: the first row of each, and its mean measured from there.
+
+    Rows are measured from the first of their set before any sum: sets may be far apart and narrow,
+    and equal rows differ by nothing at all.
+    """
+
+    def __init__(self, first: int, count: int, n_features: int) -> None:
+        self.first, self.count = first, count
+        self.origin = np.zeros((count, n_features))
+        self.known = np.zeros(count, dtype=bool)
+        self.sums, self.size = np.zeros((count, n_features)), np.zeros(count)
+
+    def of(self, X: NDArray[Any], codes: NDArray[np.intp], w: Array) -> tuple[Array, Any, Array]:
+        """The rows of these sets in float64, which set each belongs to, and their weights."""
+        own = np.flatnonzero((codes >= self.first) & (codes < self.first + self.count))
+        return np.asarray(X[own], dtype=np.float64), codes[own] - self.first, w[own]
+
+    def see(self, X: Array, sets: NDArray[np.intp], w: Array) -> None:
+        """Take in some rows."""
+        order = np.argsort(sets, kind="stable")
+        X, sets, w = X[order], sets[order], w[order]
+        begin = np.flatnonzero(np.diff(sets, prepend=-1))
+        there = sets[begin]
+        new = ~self.known[there]
+        self.origin[there[new]], self.known[there] = X[begin[new]], True
+        if begin.size:
+            C = w[:, None] * (X - self.origin[sets])
+            self.sums[there] += np.add.reduceat(C, begin, axis=0)
+            self.size += np.bincount(sets, weights=w, minlength=self.count)
+
+    def centred(self, X: Array, sets: NDArray[np.intp]) -> Array:
+        """Rows measured from the mean of their set."""
+        size = np.where(self.size > 0, self.size, 1.0)
+        return np.asarray(X - self.origin[sets] - (self.sums / size[:, None])[sets])
+
+
+def _within_sets(data: Data) -> tuple[Moments, float, Fingerprint]:
+    """Moments of the rows measured from the mean of their set, what of them is rounding; a sketch.
 
     A number x was rounded by up to half a unit of its last digit, ε|x|: that is a variance of
     ε²x²/12, and no direction in which the rows of sets differ by less can be told from rounding.
+    Two passes, or as many more as keep the means of the sets within bounds.
     """
-    values, d = data.concept.values, data.rows.n_features
-    weights = np.ones(data.rows.n_samples) if data.weights is None else data.weights
-    order = np.argsort(values, kind="stable")
-    bounds = np.searchsorted(values[order], np.arange(0, data.concept.width + AT_ONCE, AT_ONCE))
+    rows, d, values = data.rows, data.rows.n_features, data.concept.values
+    weights = np.ones(rows.n_samples) if data.weights is None else data.weights
     xx, rounding = np.zeros((d, d)), 0.0
-    for start, stop in pairwise(bounds):
-        if start < stop:
-            scatter, squares = _scatter(data, order[start:stop], weights)
-            xx += scatter
-            rounding += squares / 12
+    sketches: list[Fingerprint] = []
+    together = max(1, AT_ONCE // d)
+    for first in range(0, data.concept.width, together):
+        sets = _Sets(first, min(together, data.concept.width - first), d)
+        for start, X in rows.arrays():
+            here = slice(start, start + len(X))
+            sets.see(*sets.of(X, values[here], weights[here]))
+            if first == 0:
+                sketches.append(Fingerprint.of(X))
+        for start, X in rows.arrays():
+            here = slice(start, start + len(X))
+            own, which, w = sets.of(X, values[here], weights[here])
+            C = sets.centred(own, which)
+            xx += C.T @ (w[:, None] * C)
+            rounding += float(w @ np.sum((rows.eps * own) ** 2, axis=1)) / 12
+    if not np.isfinite(xx).all():
+        rows.check_finite()
     moments = Moments(
-        n=data.rows.n_samples,
+        n=rows.n_samples,
         weight=float(weights.sum()),
         mean_x=np.zeros(d),
         mean_z=np.zeros(0),
@@ -178,37 +225,4 @@ def _within_sets(data: Data) -> tuple[Moments, float]:
         kind="continuous",
         eps=EPS,
     )
-    return moments, rounding
-
-
-def _scatter(data: Data, index: NDArray[np.intp], weights: Array) -> tuple[Array, float]:
-    """Scatter within the sets of some rows, in order of their sets, and Σ w ‖εx‖².
-
-    Rows are measured from the first of their set before any sum: sets may be far apart and narrow,
-    and equal rows differ by nothing at all.
-    """
-    _, first, sets = np.unique(data.concept.values[index], return_index=True, return_inverse=True)
-    origin, _ = _rows(data, index[first])
-    w = weights[index]
-    size = np.bincount(sets, weights=w)
-    mean = np.zeros_like(origin)
-    for lo, hi in spans(len(index)):
-        X, _ = _rows(data, index[lo:hi])
-        begin = np.flatnonzero(np.diff(sets[lo:hi], prepend=-1))
-        parts = np.add.reduceat(w[lo:hi, None] * (X - origin[sets[lo:hi]]), begin, axis=0)
-        mean[sets[lo:hi][begin]] += parts
-    mean /= np.where(size > 0, size, 1.0)[:, None]
-    scatter, squares = np.zeros((origin.shape[1],) * 2), 0.0
-    for lo, hi in spans(len(index)):
-        X, eps = _rows(data, index[lo:hi])
-        C = X - origin[sets[lo:hi]] - mean[sets[lo:hi]]
-        scatter += C.T @ (w[lo:hi, None] * C)
-        squares += float(w[lo:hi] @ np.sum((eps * X) ** 2, axis=1))
-    return scatter, squares
-
-
-def _rows(data: Data, index: NDArray[np.intp]) -> tuple[Array, float]:
-    """Some rows in float64, and the relative precision of the type they came in."""
-    X = cast(DenseRows, data.rows.take(index)).X
-    eps = float(np.finfo(X.dtype).eps) if X.dtype.kind == "f" else EPS
-    return np.asarray(X, dtype=np.float64), eps
+    return moments, rounding, reduce(Fingerprint.merge, sketches)

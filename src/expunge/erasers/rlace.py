@@ -21,7 +21,7 @@ from expunge.inputs import ConceptType, check_choice, check_number, check_rank, 
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
-from expunge.rows.dense import DenseRows
+from expunge.rows.mapped import MappedRows
 
 __all__ = ["RLACE", "Solver"]
 
@@ -194,8 +194,10 @@ class RLACE(BaseEraser):
     def _needs_second(self) -> bool:
         return self.rank != "auto"
 
-    def _second_for_fit(self) -> bool:
-        return False  # a second pass is made in the cases that need it
+    def _second_for_fit(self, data: Data) -> bool:
+        """Except where the rank asked for is most likely the concept's own."""
+        alone = data.concept.kind == "classes" and (self.fit_intercept or data.concept.width == 2)
+        return self.rank != "auto" and self.rank != data.concept.width - alone
 
     def _depends_on_units(self) -> bool:
         return self.scale == "none"
@@ -223,7 +225,8 @@ class RLACE(BaseEraser):
         null = null_model(self._loss(moments), moments, self.fit_intercept)
         name = self._solver_name(null)
         if name == "closed_form":
-            if data is not None and self.rank != "auto" and self.rank > null.rank:
+            fills = self.rank != "auto" and self.rank > null.rank
+            if data is not None and fills and moments.xx is None:
                 moments = data.moments(second=True)
                 moments = moments if units is None else moments.in_units(units)
             U = closed_form(null, moments, self.rank)
@@ -236,7 +239,7 @@ class RLACE(BaseEraser):
             )
         else:
             data = data if units is None else replace(data, rows=_in_units(data.rows, units))
-            found = self._play(name, self._problem(data), null.rank)
+            found = self._play(name, self._problem(data, moments), null.rank)
         self._warn(found)
         center = seen.moments.mean_x if self.fit_intercept else None
         left, right = found.basis, found.basis.T
@@ -244,8 +247,9 @@ class RLACE(BaseEraser):
             left, right = left * units[:, None], right / units
         return Solution(left, right, center, name, found.value, found.history, found.spectrum)
 
-    def _problem(self, data: Data) -> Problem:
-        moments = data.moments(second=True)
+    def _problem(self, data: Data, moments: Moments) -> Problem:
+        if moments.xx is None:
+            moments = data.moments(second=True)
         return Problem(
             data.rows,
             data.concept,
@@ -300,6 +304,6 @@ class RLACE(BaseEraser):
 
 
 def _in_units(rows: Rows, units: Array) -> Rows:
-    """A copy of the rows in other units."""
-    X = np.asarray(rows.X)  # type: ignore[attr-defined]
-    return DenseRows(X / units.astype(X.dtype if X.dtype.kind == "f" else np.float64))
+    """The rows in other units, in their own type."""
+    kind = rows.dtype if rows.dtype.kind == "f" else np.dtype(np.float64)
+    return MappedRows(rows, lambda X, which: X / units.astype(kind), kind)

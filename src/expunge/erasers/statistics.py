@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from expunge.concept import Concept, Label
 from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
@@ -14,7 +12,7 @@ from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
 
-__all__ = ["Data", "Statistics", "class_moments"]
+__all__ = ["Data", "Statistics"]
 
 
 @dataclass(frozen=True)
@@ -89,15 +87,3 @@ class Statistics:
         moments, seen = self.moments.merge(other.moments), self.seen.merge(other.seen)
         rounding = self.rounding + other.rounding
         return Statistics(moments, seen, task, by_class, rounding, squared)
-
-
-def class_moments(data: Data) -> dict[Label, Moments]:
-    """Mean and covariance of the rows of each class, without those of no weight."""
-    found = {}
-    counts = np.ones(data.rows.n_samples, bool) if data.weights is None else data.weights > 0
-    for code, label in enumerate(data.concept.labels):
-        index = np.flatnonzero((data.concept.values == code) & counts)
-        weights = None if data.weights is None else data.weights[index]
-        if index.size:
-            found[label] = data.rows.take(index).moments(Concept.none(index.size), weights)
-    return found

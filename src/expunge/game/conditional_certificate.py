@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.conditional import ConditionalErasure
@@ -15,9 +16,9 @@ from expunge.game.losses import Loss
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
-from expunge.rows.dense import DenseRows
+from expunge.rows.mapped import MappedRows
 
-__all__ = ["certify_conditional"]
+__all__ = ["certify_conditional", "erased_rows"]
 
 
 def certify_conditional(
@@ -54,5 +55,26 @@ def certify_conditional(
         return quick
     if rows is None or concept is None:
         return quick if quick.value > 0 else None
-    clean = erasure.transform_known(np.asarray(rows.X, dtype=np.float64), concept)  # type: ignore[attr-defined]
-    return certify(DenseRows(clean), concept, identity, loss, weights=weights, **terms)
+    clean = erased_rows(rows, erasure, concept)
+    return certify(clean, concept, identity, loss, weights=weights, **terms)
+
+
+def erased_rows(rows: Rows, erasure: ConditionalErasure, concept: Concept) -> MappedRows:
+    """Rows as a conditional erasure leaves them, in float64; they are erased as they are read.
+
+    Parameters
+    ----------
+    rows : Rows
+    erasure : ConditionalErasure
+    concept : Concept
+        Over the labels of the erasure.
+
+    Returns
+    -------
+    MappedRows
+    """
+
+    def erase(X: NDArray[Any], which: Any) -> NDArray[Any]:
+        return erasure.transform_known(np.asarray(X, dtype=np.float64), concept.take(which))
+
+    return MappedRows(rows, erase)

@@ -197,7 +197,7 @@ class _Run:
         if settings.width not in (None, "auto"):
             check_number(settings.width, "width", least=rank, whole=True)
         self.problem, self.settings, self.rng = problem, settings, rng
-        self.size, self.batch = step_size, batch_size
+        self.size = step_size
         d, m = problem.null.gradient.shape
         at_center = settings.start == "center"
         self.Q = Fantope.center(d, rank) if at_center else Fantope.random_vertex(d, rank, rng)
@@ -205,6 +205,7 @@ class _Run:
         self.b = np.zeros(m)
         self.width = rank + 2 * m + 32 if settings.width == "auto" else settings.width
         self.moves = _Moves(settings, step_size)
+        self.batches = problem.rows.batches(batch_size, rng)
         self.single = problem.offset <= SINGLE_OFFSET  # else float32 would cancel
         self.table = self._target_table()
         self.losses: list[float] = []
@@ -223,7 +224,7 @@ class _Run:
 
     def iterate(self) -> None:
         """One step of the predictor, then one of the eraser, on the same batch."""
-        X, index = self.problem.rows.sample(self.batch, self.rng)
+        X, index = next(self.batches)
         if not self.single:
             X = X.astype(np.float64, copy=False)
         Y, w = self._targets(index), self._weights(index)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.erasure import Erasure
@@ -13,7 +14,7 @@ from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
 
-__all__ = ["LEAST", "Kept", "kept_in_moments", "kept_in_rows", "least_spreads"]
+__all__ = ["LEAST", "Kept", "kept_in_moments", "kept_in_rows", "least_spreads", "rows_to_look_at"]
 
 ROWS = 1024  # looked at: a share of variance needs no more
 GONE = 0.01  # share of its variance below which a column is no longer there
@@ -76,9 +77,8 @@ def kept_in_rows(
     -------
     Kept
     """
-    index = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights > 0)
-    index = index[np.linspace(0, len(index) - 1, min(ROWS, len(index))).astype(np.intp)]
-    X = np.asarray(rows.take(index).X, dtype=np.float64)  # type: ignore[attr-defined]
+    index = rows_to_look_at(rows.n_samples, weights)
+    X = np.asarray(rows.take(index).array(), dtype=np.float64)
     w = np.ones(len(index)) if weights is None else weights[index]
     if isinstance(erasure, Erasure):
         clean = erasure.transform(X)
@@ -90,6 +90,12 @@ def kept_in_rows(
         return np.asarray(np.average(A**2, axis=0, weights=w))
 
     return _kept(variances(X), variances(clean), moments)
+
+
+def rows_to_look_at(n_samples: int, weights: Array | None) -> NDArray[np.intp]:
+    """The numbers of the rows that `kept_in_rows` takes, ascending."""
+    index = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
+    return np.asarray(index[np.linspace(0, len(index) - 1, min(ROWS, len(index))).astype(np.intp)])
 
 
 def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 from expunge.concept import Concept, Kind, Label, column_label, concept_of
 from expunge.errors import InputError, NumbersAsClasses
 from expunge.inputs.matrices import (
-    as_numpy_if_tensor,
+    as_numpy,
     as_plain_array,
     check_finite,
     frame_or_series,
@@ -169,7 +169,7 @@ def _as_labels(y: Any, name: str) -> NDArray[Any]:
             f"{type(y).__name__} of shape {y.shape}",
             f"Pass {name}.toarray()",
         )
-    y = as_numpy_if_tensor(y, name=name)
+    y = as_numpy(y, name=name)
     values = as_plain_array(y, name) if isinstance(y, np.ndarray) else _labels_from_frame(y, name)
     if values.dtype.kind not in "biufUO":
         what = "Complex data" if values.dtype.kind == "c" else "Labels of this type are"

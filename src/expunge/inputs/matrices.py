@@ -1,8 +1,7 @@
-"""Matrices: anything with rows of numbers becomes `DenseRows`."""
+"""Matrices: anything with rows of numbers becomes `Rows`."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -10,37 +9,42 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from expunge.errors import InputError, NotNumeric
-from expunge.parallel import BLOCK, blocks, map_spans
+from expunge.inputs.homes import home_of
+from expunge.rows.apply import apply_to_array
+from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
+from expunge.rows.finite import refuse_nan
 
 __all__ = [
+    "apply_map",
     "as_matrix",
-    "as_numpy_if_tensor",
+    "as_numpy",
     "as_plain_array",
     "check_finite",
     "check_rows",
-    "check_tensor",
     "frame_or_series",
-    "is_tensor",
     "read_array",
 ]
 
 
-def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
+def check_rows(X: Any, *, name: str = "X", least: int = 2, finite: bool = True) -> Rows:
     """A matrix of finite real numbers as rows.
 
     Parameters
     ----------
-    X : array, memmap, frame, torch tensor or nested list of shape (n, d)
+    X : array, memmap, frame, torch tensor or nested list of shape (n, d), or Rows
     name : str
         What to call it in messages.
     least : int
         Fewest rows accepted.
+    finite : bool
+        Whether to look for NaN and infinity now; rows that are read for their moments are looked
+        at then. `Rows` that are passed are always left for then.
 
     Returns
     -------
-    DenseRows
-        For a tensor `TensorRows`, which leave it on its device.
+    Rows
+        `DenseRows`, or for a tensor `TensorRows`, which leave it on its device.
 
     Raises
     ------
@@ -56,19 +60,21 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2) -> DenseRows:
         ...
     expunge.errors.InputError: Input X contains NaN or infinity. Received 1 such value, ...
     """
-    if is_tensor(X):
-        from expunge.rows.tensor import TensorRows
-
-        _refuse_meta(check_tensor(X, name=name), name)
+    if isinstance(X, Rows):
+        _check_shape((X.n_samples, X.n_features), name, least)
+        return X
+    home = home_of(X)
+    if home is None:
+        A = as_matrix(X, name=name)
+        _check_shape(A.shape, name, least)
+        rows: Rows = DenseRows(A)
+    else:
+        home.check(X, name)
         _check_shape(tuple(X.shape), name, least)
-        rows = TensorRows(X)
-        if rows.shares_memory or not rows.is_finite:
-            check_finite(rows.X, name)
-        return rows
-    A = as_matrix(X, name=name)
-    _check_shape(A.shape, name, least)
-    check_finite(A, name)
-    return DenseRows(A)
+        rows = home.rows_of(X)
+    if finite:
+        rows.check_finite(name)
+    return rows
 
 
 def _check_shape(shape: tuple[int, ...], name: str, least: int) -> None:
@@ -95,59 +101,8 @@ def _check_shape(shape: tuple[int, ...], name: str, least: int) -> None:
         )
 
 
-def is_tensor(X: Any) -> bool:
-    """Whether `X` is a torch tensor; torch is not imported for the question."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(X, torch.Tensor)
-
-
-def check_tensor(X: Any, *, name: str = "X") -> Any:
-    """A torch tensor as it is, if it is strided and holds real numbers.
-
-    Parameters
-    ----------
-    X : tensor
-    name : str
-        What to call it in messages.
-
-    Returns
-    -------
-    tensor
-    """
-    torch = sys.modules["torch"]
-    if X.layout != torch.strided or X.is_nested:
-        raise InputError(
-            f"Sparse input {name} is not supported: an erased row is dense",
-            f"tensor of layout {X.layout}",
-            f"Pass {name}.to_dense(), or cut it into rows",
-        )
-    if X.is_complex():
-        raise InputError(
-            f"Complex data not supported in {name}",
-            f"type {X.dtype}",
-            f"Pass {name}.real or its modulus",
-        )
-    wide = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-    if X.is_quantized or (X.is_floating_point() and X.dtype not in wide):
-        raise InputError(
-            f"Numbers of this type are not supported in {name}",
-            f"type {X.dtype}",
-            f"Pass {name}.dequantize() or {name}.float()",
-        )
-    return X
-
-
-def _refuse_meta(X: Any, name: str) -> None:
-    if X.is_meta:
-        raise InputError(
-            f"{name} is a tensor without numbers",
-            f"a tensor of shape {tuple(X.shape)} on the device 'meta'",
-            "Pass a tensor that has been filled",
-        )
-
-
-def as_numpy_if_tensor(X: Any, *, name: str = "X") -> Any:
-    """A torch tensor as a NumPy array, without its gradient; anything else as it is.
+def as_numpy(X: Any, *, name: str = "X") -> Any:
+    """What has a home of its own (a torch tensor) as a NumPy array; anything else as it is.
 
     Parameters
     ----------
@@ -162,17 +117,46 @@ def as_numpy_if_tensor(X: Any, *, name: str = "X") -> Any:
     Examples
     --------
     >>> import torch
-    >>> from expunge.inputs.matrices import as_numpy_if_tensor
-    >>> as_numpy_if_tensor(torch.ones(2, dtype=torch.bfloat16, requires_grad=True))
+    >>> from expunge.inputs.matrices import as_numpy
+    >>> as_numpy(torch.ones(2, dtype=torch.bfloat16, requires_grad=True))
     array([1., 1.], dtype=float32)
-    >>> as_numpy_if_tensor("a")
+    >>> as_numpy("a")
     'a'
     """
-    if not is_tensor(X):
+    if isinstance(X, Rows):
+        return X.array()
+    home = home_of(X)
+    if home is None:
         return X
-    _refuse_meta(check_tensor(X, name=name), name)
-    values = X.detach().cpu().resolve_neg()
-    return (values.float() if values.dtype == sys.modules["torch"].bfloat16 else values).numpy()
+    home.check(X, name)
+    return home.array_of(X)
+
+
+def apply_map(erasure: Any, X: Any, out: Any = None) -> Any:
+    """Vectors after an erasure, where they live: an array, a frame, a tensor or rows.
+
+    Parameters
+    ----------
+    erasure : Erasure
+    X : array, frame or tensor of shape (..., d), or Rows
+    out : array or tensor, optional
+        Where to write.
+
+    Returns
+    -------
+    array or tensor of the shape of X
+    """
+    if isinstance(X, Rows):
+        erasure.check_width((X.n_samples, X.n_features))
+        return X.transform(erasure, out)
+    home = home_of(X)
+    if home is None:
+        A = as_matrix(X)
+        erasure.check_width(A.shape)
+        return apply_to_array(erasure, A, out)
+    home.check(X, "X")
+    erasure.check_width(tuple(X.shape))
+    return home.apply(erasure, X, out)
 
 
 def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
@@ -183,7 +167,7 @@ def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
             f"{type(X).__name__} of shape {X.shape}",
             f"Pass {name}.toarray(), or reduce it first with TruncatedSVD",
         )
-    X = as_numpy_if_tensor(X, name=name)
+    X = as_numpy(X, name=name)
     A = as_plain_array(X, name) if isinstance(X, np.ndarray) else _from_frame(X, name)
     if A.dtype.kind == "c":
         raise InputError(
@@ -322,34 +306,7 @@ def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
         ) from error
 
 
-def _sum_of_squares(A: NDArray[Any]) -> float:
-    def part(start: int, stop: int) -> float:
-        flat = A[start:stop].ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.vdot(flat, flat))
-
-    return sum(map_spans(part, A.shape[0], A.size // max(A.shape[0], 1)))
-
-
 def check_finite(A: NDArray[Any], name: str) -> None:
-    """Refuse NaN and infinity, with their number and the first place."""
-    if A.dtype.kind != "f":
-        return
-    if A.dtype != np.float16 and A.flags.c_contiguous and np.isfinite(_sum_of_squares(A)):
-        return  # one BLAS pass; squares of finite data may overflow, so a "no" is looked into
-    bad, first = 0, None
-    for lo, hi in blocks(0, A.shape[0], 8 * BLOCK):
-        wrong = ~np.isfinite(A[lo:hi])
-        count = int(wrong.sum())
-        if count and first is None:
-            row, column = np.argwhere(wrong.reshape(hi - lo, -1))[0]
-            first = (lo + int(row), int(column))
-        bad += count
-    if first is None:
-        return
-    where = f"row {first[0]}, column {first[1]}" if A.ndim > 1 else f"position {first[0]}"
-    raise InputError(
-        f"Input {name} contains NaN or infinity",
-        f"{bad} such value{'s' if bad > 1 else ''}, the first in {where}",
-        "Drop or impute those rows first",
-    )
+    """Refuse NaN and infinity in an array of any shape, with their number and the first place."""
+    if A.dtype.kind == "f":
+        refuse_nan(A, name)

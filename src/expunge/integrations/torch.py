@@ -12,7 +12,7 @@ from torch import nn
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice
-from expunge.inputs.matrices import as_numpy_if_tensor
+from expunge.inputs.matrices import as_numpy
 from expunge.linalg import Array
 from expunge.rows.apply_tensor import affine, double
 
@@ -208,7 +208,7 @@ def _width(linear: Any, side: Side) -> int:
 def _double(parameter: torch.Tensor | None) -> Any:
     if parameter is None:
         return None
-    return np.asarray(as_numpy_if_tensor(parameter), dtype=np.float64)
+    return np.asarray(as_numpy(parameter), dtype=np.float64)
 
 
 def _constant(erasure: Erasure) -> Array | None:

@@ -1,69 +1,138 @@
-"""What every home of rows offers; all that any method asks of n-sized data."""
+"""What every home of rows offers; all that any method asks of n-sized data.
+
+A home supplies what only it knows: how many rows there are and how wide, their type, blocks of them
+in order, and some of them by their numbers. Everything else is written here, once and by blocks, so
+that memory beside the rows does not grow with their number. A home overrides what it does better.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.parallel import SPAN
+from expunge.rows.apply import apply_to_array
+from expunge.rows.batches import Batch, batches
+from expunge.rows.finite import refuse_nan
+from expunge.rows.linear_model import GlmPass, glm_sums, hessian_sums
+from expunge.rows.reading import Reader, Reading
 
 if TYPE_CHECKING:
-    from expunge.erasure import Erasure
     from expunge.game.losses import Loss
+    from expunge.maps import Map
 
-__all__ = ["GlmPass", "Rows"]
-
-
-@dataclass(frozen=True)
-class GlmPass:
-    """What one pass of a generalised linear model over the rows gives, all as weighted means.
-
-    Attributes
-    ----------
-    value : float
-        Mean loss.
-    coef : array of shape (d, m)
-        Derivative in the coefficients, XᵀR with R the derivative of the loss in the scores.
-    intercept : array of shape (m,)
-        Derivative in the intercept, the column sums of R.
-    curvature : array of shape (m, m)
-        Mean second derivative of the loss in the scores.
-    accuracy : float
-        Share of rows whose class the scores get right; nan for a continuous concept.
-    """
-
-    value: float
-    coef: Array
-    intercept: Array
-    curvature: Array
-    accuracy: float
+__all__ = ["GlmPass", "Reading", "Rows"]
 
 
-class Rows(Protocol):
-    """n vectors of width d. A home implements these operations and every method runs there."""
+class Rows(ABC):
+    """n vectors of width d, wherever they live."""
+
+    math: BlockMath = NUMPY  # of the library that holds the blocks
+    in_memory = False  # whether `take` costs no more than the rows it gives
+
+    # -- what a home supplies --------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def n_samples(self) -> int:
         """Number of rows."""
 
     @property
+    @abstractmethod
     def n_features(self) -> int:
         """Width of a row."""
 
     @property
+    @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers."""
+        """Type of the numbers as an array holds them."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[tuple[int, Any]]:
+        """All rows in order, block by block, each with the number of its first row: one pass.
+
+        A block has a shape (k, d), can be sliced, and is what `math` reads: here an array.
+        """
+
+    @abstractmethod
+    def take(self, index: NDArray[np.intp]) -> Rows:
+        """The rows with these numbers, in this order, as rows in memory."""
+
+    # -- what follows from it --------------------------------------------------------------------
+
+    @property
+    def eps(self) -> float:
+        """Distance from 1 to the next number of the type that erased rows have."""
+        return float(np.finfo(self.dtype if self.dtype.kind == "f" else np.float64).eps)
+
+    def rounded(self, A: Array) -> Array:
+        """Numbers as the type of erased rows holds them, in float64."""
+        kind = self.dtype if self.dtype.kind == "f" else np.float64
+        return np.asarray(A.astype(kind), dtype=np.float64)
+
+    def read(
+        self,
+        concept: Concept,
+        weights: Array | None = None,
+        *,
+        second: bool = True,
+        task: Concept | None = None,
+        by_class: bool = False,
+        look: NDArray[np.intp] | None = None,
+    ) -> Reading:
+        """One pass: everything a fit in closed form and its certificate want to know.
+
+        Parameters
+        ----------
+        concept : Concept
+        weights : array of shape (n,), optional
+        second : bool
+            Whether to form the d x d matrix Sxx.
+        task : Concept, optional
+            Another one, of which moments are wanted too.
+        by_class : bool
+            Whether moments of each class by itself are wanted.
+        look : array of row numbers, ascending, optional
+            Rows that are to be kept for a closer look.
+
+        Returns
+        -------
+        Reading
+
+        Raises
+        ------
+        InputError
+            For NaN, infinity and numbers whose squares float64 does not hold.
+        """
+        reader = Reader(self.math, concept, weights, second, task, by_class, look)
+        for start, X in self.blocks():
+            reader.see(start, X)
+        return reader.finish()
+
+    def check_finite(self, name: str = "X") -> None:
+        """One pass: refuse NaN and infinity, with their number and the first place."""
+        if self.dtype.kind == "f":
+            for start, X in self.blocks():
+                refuse_nan(self.math.glance(X), name, start)
 
     def moments(
         self, concept: Concept, weights: Array | None = None, *, second: bool = True
     ) -> Moments:
         """One pass: counts, means and centred second moments."""
+        reader = Reader(self.math, concept, weights, second, recognise=False)
+        for start, X in self.blocks():
+            reader.see(start, X)
+        return reader.moments()
 
     def glm_pass(
         self,
@@ -78,8 +147,25 @@ class Rows(Protocol):
     ) -> GlmPass:
         """One pass of the model with scores ``(x - center) @ coef + intercept``.
 
-        With `single`, products may be formed in the precision of the rows; totals never are.
+        Scores and residuals exist for one block of rows at a time. Products are float64, or with
+        `single` and rows of float32 those of the rows as they lie in memory, centred through the
+        coefficients; totals are float64.
         """
+        parts = (
+            glm_sums(
+                X,
+                loss,
+                coef,
+                intercept,
+                concept.take(slice(start, start + len(X))),
+                None if weights is None else weights[start : start + len(X)],
+                center=center,
+                single=single,
+                math=self.math,
+            )
+            for start, X in self.blocks()
+        )
+        return GlmPass.of_sums(*(reduce(np.add, sums) for sums in zip(*parts, strict=True)))
 
     def glm_hessian(
         self,
@@ -95,18 +181,70 @@ class Rows(Protocol):
 
         Of shape (m, d + 1, m, d + 1), or (m, d + 1, d + 1) where the scores do not interact.
         """
+        total, weight = None, 0.0
+        for start, X in self.blocks():
+            here = slice(start, start + len(X))
+            w = np.ones(len(X)) if weights is None else weights[here]
+            part = hessian_sums(
+                X, loss, coef, intercept, concept.take(here), w, center=center, math=self.math
+            )
+            total = part if total is None else total + part
+            weight += float(w.sum())
+        assert total is not None  # there is a row
+        return np.asarray(total / weight)
 
-    def sample(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """`size` rows drawn with replacement, as float32 or float64, and their numbers."""
+    def batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Random batches without end, as float32 or float64 arrays with the numbers of their rows.
+
+        Up to 65,536 rows each batch is drawn from all of them, with replacement. Of more rows,
+        random runs of 1,024 neighbours are gathered to a pool of that size, and as many batches
+        drawn from it as make up its size before the next: rows are read in long runs.
+        """
+        return batches(self, size, rng)
 
     def subset(self, size: int, rng: np.random.Generator) -> tuple[Rows, NDArray[np.intp]]:
         """`size` different rows as rows in memory, and their numbers."""
+        index = np.sort(rng.choice(self.n_samples, size, replace=False))
+        return self.take(index), index
 
-    def take(self, index: NDArray[np.intp]) -> Rows:
-        """The rows with these numbers as rows in memory."""
+    def arrays(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """All rows in order as arrays of at most 16,384 rows, with the number of the first."""
+        for start, X in self.blocks():
+            for lo in range(0, len(X), SPAN):
+                yield start + lo, self.math.arrays(X[lo : lo + SPAN])
 
-    def transform(self, erasure: Erasure, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """One pass: the rows after an erasure."""
+    def array(self) -> NDArray[Any]:
+        """All rows as one array; for few rows only, unless they are one already."""
+        return np.concatenate([X for _, X in self.arrays()])
+
+    def transform(self, erasure: Map, out: Any = None, *, concept: Concept | None = None) -> Any:
+        """One pass: the rows after an erasure.
+
+        Parameters
+        ----------
+        erasure : Erasure or ConditionalErasure
+        out : array of the shape and type of the result, optional
+            Where to write.
+        concept : Concept, optional
+            Of each row, over the labels of the erasure, where it has to be told.
+
+        Returns
+        -------
+        array of shape (n, d)
+            Floating types are kept; others give float64.
+        """
+        dtype = self.dtype if self.dtype.kind == "f" else np.dtype(np.float64)
+        if out is None:
+            out = np.empty((self.n_samples, self.n_features), dtype)
+        for start, X in self.arrays():
+            here = slice(start, start + len(X))
+            if concept is None:
+                apply_to_array(erasure, X, out[here])  # type: ignore[arg-type]
+            else:
+                out[here] = erasure.transform_known(X, concept.take(here))  # type: ignore[union-attr]
+        return out
 
     def fingerprint(self) -> Fingerprint:
-        """A sketch that recognises these rows again."""
+        """One pass: a sketch that recognises these rows again."""
+        parts = (Fingerprint.of(self.math.glance(X)) for _, X in self.blocks())
+        return reduce(Fingerprint.merge, parts)

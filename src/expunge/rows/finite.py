@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.parallel import blocks
+from expunge.parallel import BLOCK, blocks
 
-__all__ = ["Watch", "refuse_infinite"]
+__all__ = ["Watch", "refuse_infinite", "refuse_nan"]
 
 T = TypeVar("T")
 
@@ -117,5 +117,38 @@ def refuse_infinite(X: NDArray[Any], out: NDArray[Any], dtype: str = "") -> None
     raise InputError(
         "Input X contains NaN or infinity" + (", or values too large for its type" * in_place),
         found + ("; the others are erased already" * in_place),
+        "Drop or impute those rows first",
+    )
+
+
+def refuse_nan(X: Any, name: str, start: int = 0) -> None:
+    """Refuse rows that hold NaN or infinity, with their number and the first place.
+
+    Parameters
+    ----------
+    X : array of shape (n,) or (n, d), or a view that becomes one
+    name : str
+        What to call it.
+    start : int
+        Number of the first row among all of them.
+
+    Raises
+    ------
+    InputError
+    """
+    bad, first = 0, None
+    for lo, hi in blocks(0, len(X), 8 * BLOCK):
+        wrong = ~np.isfinite(np.asarray(X[lo:hi]))
+        count = int(wrong.sum())
+        if count and first is None:
+            row, column = np.argwhere(wrong.reshape(hi - lo, -1))[0]
+            first = (start + lo + int(row), int(column))
+        bad += count
+    if first is None:
+        return
+    where = f"row {first[0]}, column {first[1]}" if len(X.shape) > 1 else f"position {first[0]}"
+    raise InputError(
+        f"Input {name} contains NaN or infinity",
+        f"{bad} such value{'s' if bad > 1 else ''}, the first in {where}",
         "Drop or impute those rows first",
     )

@@ -11,31 +11,34 @@ Imported only when a tensor is at hand, so torch is there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept
-from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
-from expunge.moments import Moments, check_range
 from expunge.parallel import SPAN, blocks
-from expunge.rows.apply_tensor import DEVICE_BLOCK, copy_serially, double
-from expunge.rows.base import GlmPass
-from expunge.rows.dense import DenseRows
+from expunge.rows.apply_tensor import (
+    DEVICE_BLOCK,
+    apply_conditional_to_tensor,
+    apply_to_tensor,
+    copy_serially,
+    double,
+)
+from expunge.rows.base import Rows
 
 if TYPE_CHECKING:
-    from expunge.erasure import Erasure
-    from expunge.game.losses import Loss
+    from expunge.maps import Map
 
-__all__ = ["CentredBlock", "ConvertedRows", "DeviceRows", "TensorRows", "TensorView"]
+__all__ = ["DeviceMath", "TensorRows", "TensorView", "Way"]
 
 HALF = (torch.float16, torch.bfloat16)
+
+Way = Literal["shared", "converted", "device"]
 
 
 class TensorView:
@@ -86,184 +89,80 @@ class TensorView:
         return np.array(values.numpy(), dtype=dtype or self.dtype, copy=copy or None)
 
 
-@dataclass(frozen=True)
-class CentredBlock:
-    """A few rows measured from a center, or their transpose, as the left factor of products.
+class DeviceMath(BlockMath):
+    """torch: blocks are tensors on a device, products are formed there in float64.
 
-    A product is formed in float64 on the device and comes over. The centred rows exist only inside
-    it and one product is formed at a time: the threads of a pass would fill the device's memory.
-    """
-
-    rows: torch.Tensor
-    center: torch.Tensor | None
-    turn: Lock
-    transposed: bool = False
-
-    @property
-    def T(self) -> CentredBlock:
-        """Its transpose, a view."""
-        return replace(self, transposed=not self.transposed)
-
-    @property
-    def values(self) -> torch.Tensor:
-        """The centred rows in float64."""
-        C = self.rows.double()
-        return C if self.center is None else C - self.center
-
-    def __matmul__(self, B: Array) -> Array:
-        with self.turn:
-            C, right = self.values, torch.tensor(B, device=self.rows.device).double()
-            return np.asarray(((C.T if self.transposed else C) @ right).cpu().numpy())
-
-
-class ConvertedRows(DenseRows):
-    """Rows of a tensor that NumPy cannot read quickly: every block becomes an array on its way.
+    Blocks are worked on one after the other: several at a time would fill the device's memory.
 
     Parameters
     ----------
-    tensor : tensor of shape (n, d), detached
+    device : torch.device
     """
 
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
-        super().__init__(cast(NDArray[Any], TensorView(tensor)))
+    serial = True
 
-    def _views(self, start: int, stop: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        for lo, hi, X in super()._views(start, stop):
-            yield lo, hi, np.asarray(X)
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
 
-    def sample(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """`size` rows drawn with replacement, as float32 or float64, and their numbers."""
-        index = rng.integers(0, self.n_samples, size)
-        return np.asarray(self.X[index]), index
+    def here(self, A: Array) -> torch.Tensor:
+        """A copy of an array on the device."""
+        return torch.tensor(A, dtype=torch.float64, device=self.device)
 
+    def back(self, A: torch.Tensor) -> Array:
+        """A result as an array."""
+        return np.asarray(A.cpu().numpy())
 
-class DeviceRows(ConvertedRows):
-    """Rows of a tensor on a device with float64: products are formed there.
+    def arrays(self, X: torch.Tensor) -> NDArray[Any]:
+        """Rows as an array; float32 for half types, float64 for integers."""
+        return np.asarray(TensorView(X))
 
-    Parameters
-    ----------
-    tensor : tensor of shape (n, d), detached
-    """
+    def glance(self, X: torch.Tensor) -> TensorView:
+        """Rows of which only what is looked at comes over."""
+        return TensorView(X)
 
-    def __init__(self, tensor: torch.Tensor) -> None:
-        super().__init__(tensor)
-        self._turn = Lock()
+    def rows(self, X: torch.Tensor, index: NDArray[np.intp]) -> torch.Tensor:
+        """Some rows, on the device."""
+        return X[torch.tensor(index, device=self.device)]
 
-    def moments(
-        self, concept: Concept, weights: Array | None = None, *, second: bool = True
-    ) -> Moments:
-        """One pass: counts, means and centred second moments."""
-        parts = (
-            self._block_moments(lo, hi, concept, weights, second)
-            for lo, hi in self._cuts(0, self.n_samples, concept.width)
-        )
-        total = reduce(Moments.merge, parts)
-        check_range(total, self.X, weights)
-        return total
+    def with_ones(self, C: torch.Tensor) -> torch.Tensor:
+        """A block with a column of ones behind it."""
+        return torch.cat([C, torch.ones_like(C[:, :1])], dim=1)
 
-    def glm_pass(
-        self,
-        loss: Loss,
-        coef: Array,
-        intercept: Array,
-        concept: Concept,
-        weights: Array | None = None,
-        *,
-        center: Array | None = None,
-        single: bool = False,
-    ) -> GlmPass:
-        """One pass of the model with scores ``(x - center) @ coef + intercept``, in float64."""
-        return super().glm_pass(loss, coef, intercept, concept, weights, center=center)
+    def at_once(self, n_features: int) -> int:
+        """Rows whose products fit on the device."""
+        return max(1, DEVICE_BLOCK // n_features)
 
-    def glm_hessian(
-        self,
-        loss: Loss,
-        coef: Array,
-        intercept: Array,
-        concept: Concept,
-        weights: Array | None = None,
-        *,
-        center: Array | None = None,
-    ) -> Array:
-        """One pass: the second derivative in (coef, intercept), as of `DenseRows`."""
-        encode = loss.encoder(concept)
-        m, size = intercept.size, self.n_features + 1
-        own, cross = self._zeros(m, size, size), self._zeros(m * size, m * size)
-        coupled = False
-        w = np.ones(self.n_samples) if weights is None else weights
-        for lo, hi, C in self._blocks(0, self.n_samples, center):
-            D, F = loss.hessian(encode(lo, hi), C @ coef + intercept)
-            rows = cast(CentredBlock, C).values
-            C1 = torch.cat([rows, torch.ones_like(rows[:, :1])], dim=1)
-            for k, column in enumerate(self._here(w[lo:hi, None] * D).T):
-                own[k] += (C1 * column[:, None]).T @ C1
-            if F is not None:
-                scaled = self._here(np.sqrt(w[lo:hi, None]) * F)
-                Z = (scaled[:, :, None] * C1[:, None, :]).reshape(hi - lo, -1)
-                cross += Z.T @ Z
-                coupled = True
-        if not coupled:
-            return np.asarray(own.cpu().numpy() / w.sum())
-        full = -cross.reshape(m, size, m, size)
-        full.diagonal(dim1=0, dim2=2).add_(own.permute(1, 2, 0))  # the blocks of one class
-        return np.asarray(full.cpu().numpy() / w.sum())
+    def room(self, n_rows: int, n_columns: int) -> None:
+        """None: the device keeps its own."""
 
-    def _block_moments(
-        self, lo: int, hi: int, concept: Concept, weights: Array | None, second: bool
-    ) -> Moments:
-        """Moments of a few rows: the mean first, so that all sums are centred."""
-        w = np.ones(hi - lo) if weights is None else weights[lo:hi]
-        W = float(w.sum())
-        share = w / (W if W > 0 else 1.0)  # rows that all have weight zero add nothing
-        Z = concept.columns(lo, hi)
-        mean_z = share @ Z
-        Z = Z - mean_z
-        C, on_device = self.tensor[lo:hi].double(), self._here(w[:, None])
-        mean_x = self._here(share) @ C
-        C = C - mean_x
-        weighted = C * on_device
-        return Moments(
-            n=hi - lo,
-            weight=W,
-            mean_x=mean_x.cpu().numpy(),
-            mean_z=mean_z,
-            xz=(weighted.T @ self._here(Z)).cpu().numpy(),
-            zz=Z.T @ (w[:, None] * Z),
-            squares=(weighted * C).sum(0).cpu().numpy(),
-            xx=(weighted.T @ C).cpu().numpy() if second else None,
-            labels=concept.labels,
-            kind=concept.kind,
-            eps=float(np.finfo(self.dtype).eps),
-        )
+    def double(self, X: torch.Tensor, center: Array | None = None, room: Any = None) -> Any:
+        """The block in float64, measured from the center."""
+        C = X.double()
+        return C if center is None else C - self.here(center)
 
-    def _blocks(
-        self, start: int, stop: int, center: Array | None
-    ) -> Iterator[tuple[int, int, Array]]:
-        """Blocks of rows on the device, measured from the center."""
-        shift = None if center is None else self._here(center)
-        for lo, hi in self._cuts(start, stop):
-            yield lo, hi, cast(Array, CentredBlock(self.tensor[lo:hi], shift, self._turn))
+    def squares(self, C: torch.Tensor, weights: Array | None) -> Array:
+        """Σ w c² of each column."""
+        return self.back((C * C if weights is None else C * C * self.here(weights)[:, None]).sum(0))
 
-    def _cuts(self, start: int, stop: int, more: int = 0) -> Iterator[tuple[int, int]]:
-        """Spans of rows that fit on the device with `more` columns beside them."""
-        return blocks(start, stop, min(SPAN, max(1, DEVICE_BLOCK // (self.n_features + more))))
+    def gram(self, X: Any, shift: Array | None, weights: Array | None, spread: float) -> Array:
+        """Σ w (x - shift)(x - shift)ᵀ, in float64."""
+        C = self.double(X, shift)
+        left = C if weights is None else C * self.here(weights)[:, None]
+        return self.back(left.T @ C)
 
-    def _here(self, values: Array) -> torch.Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=self.tensor.device)
-
-    def _zeros(self, *shape: int) -> torch.Tensor:
-        return torch.zeros(shape, dtype=torch.float64, device=self.tensor.device)
+    def eps(self, X: torch.Tensor) -> float:
+        """That of the type: though products are float64, the numbers are no better."""
+        return float(np.finfo(TensorView(X).dtype).eps)
 
 
-class TensorRows(DenseRows):
+class TensorRows(Rows):
     """A checked tensor of shape (n, d) as rows; erased rows are a tensor too, with its gradient.
 
     Parameters
     ----------
     tensor : tensor of shape (n, d)
         Strided and real; may require a gradient, which only `transform` passes on.
-    home : type of rows, optional
+    way : {"shared", "converted", "device"}, optional
         How to work on it; found from its type and device by default.
 
     Examples
@@ -271,85 +170,91 @@ class TensorRows(DenseRows):
     >>> import torch
     >>> from expunge.rows.tensor import TensorRows
     >>> rows = TensorRows(torch.eye(3, dtype=torch.bfloat16))
-    >>> type(rows.home).__name__, rows.dtype
-    ('ConvertedRows', dtype('float32'))
-    >>> rows.X
+    >>> rows.way, rows.dtype
+    ('converted', dtype('float32'))
+    >>> rows.array()
     array([[1., 0., 0.],
            [0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
 
-    def __init__(self, tensor: torch.Tensor, home: type[DenseRows] | None = None) -> None:
-        self.tensor, values = tensor, tensor.detach().resolve_neg()
-        kind = home or _home_of(values)
-        self.home = kind(cast(Any, values.numpy() if kind is DenseRows else values))
+    in_memory = True
 
-    @cached_property
-    def X(self) -> NDArray[Any]:  # type: ignore[override]
-        """The rows as an array: shared memory where that is possible, else a copy."""
-        return np.asarray(self.home.X)
+    def __init__(self, tensor: torch.Tensor, way: Way | None = None) -> None:
+        self.tensor, self.values = tensor, tensor.detach().resolve_neg()
+        self.way: Way = way or _way_of(self.values)
+        self.math = DeviceMath(self.values.device) if self.way == "device" else NUMPY
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return self.home.n_samples
+        return int(self.values.shape[0])
 
     @property
     def n_features(self) -> int:
         """Width of a row."""
-        return self.home.n_features
+        return int(self.values.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the numbers as an array holds them; float32 for half types on the way."""
-        return self.home.dtype
+        if self.way == "shared":
+            return self._shared.dtype
+        return TensorView(self.values).dtype
+
+    @cached_property
+    def _shared(self) -> NDArray[Any]:
+        return np.asarray(self.values.numpy())
 
     @property
-    def shares_memory(self) -> bool:
-        """Whether the tensor is seen as an array, without a copy."""
-        return type(self.home) is DenseRows
+    def eps(self) -> float:
+        """Distance from 1 to the next number of the type that erased rows have."""
+        return float(torch.finfo(self._kept_type).eps)
+
+    def rounded(self, A: Array) -> Array:
+        """Numbers as the type of erased rows holds them, in float64."""
+        return np.asarray(torch.from_numpy(A).to(self._kept_type).double().numpy())
 
     @property
-    def is_finite(self) -> bool:
-        """Whether there is neither NaN nor infinity; one pass on the device."""
-        if not self.tensor.is_floating_point() or not self.tensor.numel():
-            return True
-        low, high = torch.aminmax(self.tensor.detach())  # NaN comes through
-        return bool(torch.isfinite(low) & torch.isfinite(high))
+    def _kept_type(self) -> torch.dtype:
+        return self.values.dtype if self.values.is_floating_point() else torch.float64
 
-    def moments(
-        self, concept: Concept, weights: Array | None = None, *, second: bool = True
-    ) -> Moments:
-        """One pass: counts, means and centred second moments."""
-        return self.home.moments(concept, weights, second=second)
+    def check_finite(self, name: str = "X") -> None:
+        """Refuse NaN and infinity; one pass on the device where there are none."""
+        if not self.values.is_floating_point() or not self.values.numel():
+            return
+        low, high = torch.aminmax(self.values)  # NaN comes through
+        if not bool(torch.isfinite(low) & torch.isfinite(high)):
+            super().check_finite(name)
 
-    def glm_pass(self, *args: Any, **options: Any) -> GlmPass:
-        """One pass of a linear model; see `Rows`."""
-        return self.home.glm_pass(*args, **options)
-
-    def glm_hessian(self, *args: Any, **options: Any) -> Array:
-        """One pass: the second derivative of a linear model; see `Rows`."""
-        return self.home.glm_hessian(*args, **options)
-
-    def sample(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """`size` rows drawn with replacement, as float32 or float64 arrays, and their numbers."""
-        return self.home.sample(size, rng)
+    def blocks(self) -> Iterator[tuple[int, Any]]:
+        """The tensor as an array, as a view that is converted piece by piece, or in pieces."""
+        if self.way == "shared":
+            yield 0, self._shared
+        elif self.way == "converted":
+            yield 0, TensorView(self.values)
+        else:
+            size = max(SPAN, SPAN * (DEVICE_BLOCK // (SPAN * self.n_features)))
+            for lo, hi in blocks(0, self.n_samples, size):
+                yield lo, self.values[lo:hi]
 
     def take(self, index: NDArray[np.intp]) -> TensorRows:
         """The rows with these numbers, on the same device."""
-        at = torch.tensor(index, device=self.tensor.device)
-        return TensorRows(self.tensor.detach()[at], type(self.home))
+        at = torch.tensor(index, device=self.values.device)
+        return TensorRows(self.values[at], self.way)
 
-    def transform(self, erasure: Erasure, out: Any = None) -> Any:
+    def array(self) -> NDArray[Any]:
+        """The rows as an array: shared memory where that is possible, else a copy."""
+        return self._shared if self.way == "shared" else np.asarray(TensorView(self.values))
+
+    def transform(self, erasure: Map, out: Any = None, *, concept: Concept | None = None) -> Any:
         """One pass: the rows after an erasure, as a tensor."""
-        return erasure.transform(self.tensor, out=out)
-
-    def fingerprint(self) -> Fingerprint:
-        """A sketch that recognises these rows again; only the few columns it reads come over."""
-        return Fingerprint.of(self.home.X)
+        if concept is not None:
+            return apply_conditional_to_tensor(erasure, self.tensor, concept)  # type: ignore[arg-type]
+        return apply_to_tensor(erasure, self.tensor, out, check=True)  # type: ignore[arg-type]
 
 
-def _home_of(values: torch.Tensor) -> type[DenseRows]:
+def _way_of(values: torch.Tensor) -> Way:
     if values.device.type != "cpu":
-        return DeviceRows if double(values.device) == torch.float64 else ConvertedRows
-    return ConvertedRows if values.dtype in HALF else DenseRows
+        return "device" if double(values.device) == torch.float64 else "converted"
+    return "converted" if values.dtype in HALF else "shared"
