@@ -148,3 +148,12 @@ def test_few_rows_are_looked_at_and_none_where_sums_tell_enough(monkeypatch):
         assert set(seen) == looks
         assert (found is not None and found.shows) is (len(looks) == 2)
         assert found == rounding_shows(e, x, concept, moments=moments)
+
+
+def test_classes_that_alternate_are_seen_in_both_halves():
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 2
+    X = rng.normal(size=(3000, 4))
+    X[:, 0] += 0.8 * y + 2000
+    with pytest.warns(ex.RoundingShows):
+        ex.OracleLEACE().fit(X.astype(np.float16), y)

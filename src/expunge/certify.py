@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from expunge.erasure import Erasure
+from expunge.errors import InputError
 from expunge.game.certificate import Certificate
 from expunge.game.certificate import certify as _certify
 from expunge.game.conditional_certificate import erased_rows
@@ -54,7 +54,8 @@ def certify(
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
-        Ridge of the predictor, relative to the variance of each column of the erased rows.
+        Ridge of the predictor, relative to the variance of each column of the erased rows; at
+        most 1, beyond which nothing is said of predictors that anyone would train.
     tol : float
         What still counts as erased, relative to the bound.
     concept_type : {"auto", "classes", "labels", "continuous"}
@@ -79,13 +80,19 @@ def certify(
     >>> ex.certify(ex.RayleighEraser(objective="pca").fit(X), X, y).erased
     False
     """
-    check_number(alpha, "alpha", strict=True)
+    check_number(alpha, "alpha", strict=True, most=1.0)
     check_number(tol, "tol", most=float("inf"))
     found = as_map(erasure)
     rows = check_rows(X)
     found.check_width((rows.n_samples, rows.n_features))
     weights = check_weights(sample_weight, rows.n_samples)
     concept = check_concept(y, rows.n_samples, concept_type=concept_type).with_weight(weights)
+    if concept.kind == "classes" and concept.width < 2:
+        raise InputError(
+            "The rows that count have one class only: there is nothing to certify",
+            f"weights above 0 for the class {concept.labels[0]!r} alone",
+            "Give rows of at least two classes a positive weight",
+        )
     name = loss or ("squared" if concept.kind == "continuous" else "cross_entropy")
     chosen = loss_for(name, concept.kind, concept.width)
     terms: dict[str, Any] = {"fit_intercept": fit_intercept, "alpha": alpha, "tol": tol}
@@ -103,11 +110,13 @@ def certify(
         clean = erased_rows(rows, found, known)
     if as_transformed:
         clean = MappedRows(clean, lambda A, which: rows.rounded(A))
-    identity = Erasure.identity(rows.n_features)
-    moments = clean.moments(concept, weights, second=False)
-    if as_transformed:
-        own = kept_in_rows(clean, identity, moments, concept, weights)
-        kept = replace(kept, spreads=np.maximum(own.spreads, kept.least))
     return _certify(
-        clean, concept, identity, chosen, weights=weights, moments=moments, kept=kept, **terms
+        clean,
+        concept,
+        Erasure.identity(rows.n_features),
+        chosen,
+        weights=weights,
+        kept=kept,
+        floor=kept.least,
+        **terms,
     )

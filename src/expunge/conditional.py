@@ -101,8 +101,11 @@ class ConditionalErasure:
     @property
     def rank(self) -> int:
         """Directions in which rows are moved by their concept: the rank of the shift."""
-        with blas_for(len(self.labels)):
-            return int(np.linalg.matrix_rank(self.shift)) if self.shift.size else 0
+        size = np.linalg.norm(self.shift, axis=1)
+        if not size.any():
+            return 0
+        with blas_for(len(self.labels)):  # each column of x in its own unit
+            return int(np.linalg.matrix_rank(self.shift[size > 0] / size[size > 0, None]))
 
     @property
     def meta(self) -> dict[str, Any]:

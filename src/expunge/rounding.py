@@ -187,7 +187,8 @@ def put_back_by_rounding(
         None where these rows have no weight or one class.
     """
     w = np.full(len(exact), 1.0) if weights is None else weights
-    first, second = (slice(start, None, 2) for start in range(2))
+    second = np.sort(np.random.default_rng(1).permutation(len(exact))[::2])
+    first = np.setdiff1d(np.arange(len(exact)), second)  # classes may alternate, so not by turns
     if min(w[first].sum(), w[second].sum()) <= 0:
         return None
     counted = concept.values[w > 0]

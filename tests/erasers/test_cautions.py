@@ -143,3 +143,38 @@ def test_rounding_that_puts_the_concept_back_is_warned_about(offset, shows):
     assert eraser.certificate_.erased
     assert [w.category for w in caught] == [ex.RoundingShows] * shows
     assert ex.certify(eraser, X, y, as_transformed=True).erased != shows
+
+
+def test_dead_columns_of_a_network_are_no_units():
+    """The last layer of MiniLM has columns of spreads 1e-8 and 1e-32 among 384 of 0.3."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 60)) + np.outer(y, rng.normal(size=60))
+    X[:, [7, 9]] *= [1e-32, 1e-8]
+    X = X.astype(np.float32)
+    for eraser in (ex.RLACE(), ex.RayleighEraser(1, objective="cca")):
+        found = eraser.fit(X, y)  # no warning
+        assert found.certificate_.erased
+        moved = found.transform(X.astype(np.float64)) - X
+        assert np.abs(found.erasure_.right).max() < 1e8
+        assert np.abs(moved[:, 7]).max() < 1e-30
+    wide = np.array(X, dtype=np.float64)
+    wide[:, 3] = 1.7e18 + 3e16 * rng.random(400)  # times in nanoseconds
+    with pytest.warns(ex.UnitsMatter):
+        ex.RLACE().fit(wide, y)
+
+
+def test_columns_far_apart_are_mapped_in_units_of_their_own():
+    """Maps to the barycentre of covariances over 18 orders of magnitude hung on rounding."""
+    rng, n = np.random.default_rng(0), 900
+    y = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    X = rng.normal(size=(n, 6)) * np.where(y == 1, 2.0, 1.0)[:, None] + np.eye(3, 6)[y]
+    units = 10.0 ** np.array([-5, -3, 0, 1, 4, 5])
+    order = rng.permutation(n)
+    first = ex.QuadraticLEACE().fit(X * units, y).transform(X * units, concept=y)
+    other = ex.QuadraticLEACE().fit((X * units)[order], y[order])
+    np.testing.assert_allclose(first / units, other.transform(X * units, concept=y) / units, atol=1e-6)
+    covariances = [np.cov((first / units)[y == k].T, ddof=0) for k in range(3)]
+    assert np.abs(covariances[1] - covariances[0]).max() < 1e-9
+    raw = [np.cov(X[y == k].T, ddof=0) for k in range(3)]
+    assert np.abs(raw[1] - raw[0]).max() > 1

@@ -217,7 +217,6 @@ def test_a_stream_that_forgets_is_found(monkeypatch):
 
 
 def test_bad_input_that_is_accepted_is_found(monkeypatch):
-    monkeypatch.setattr("expunge.inputs.matrices.check_weights", lambda w, n: None)
     monkeypatch.setattr("expunge.erasers.base.check_weights", lambda w, n: None)
     with pytest.raises(Finding, match="accepted bad negative"):
         run(replace(PLAN, weights=Weights(defect="negative")))

@@ -253,7 +253,7 @@ def test_several_concepts_are_judged_one_by_one(unit):
         assert full.certificate_.erased
 
 
-@pytest.mark.parametrize("alpha", [-1e-4, 0.0, float("nan"), "1e-4", None])
+@pytest.mark.parametrize("alpha", [1e300, -1e-4, 0.0, float("nan"), "1e-4", None])
 def test_certify_refuses_a_ridge_that_is_none(alpha):
     data = plant("binary")
     with pytest.raises(ex.InputError, match="alpha must be"):
@@ -301,7 +301,8 @@ def test_rounded_rows_are_certified_as_they_come_out():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 4000)
     X = (rng.normal(size=(4000, 6)) * 0.05 + 0.3 * y[:, None] + 100).astype(np.float16)
-    eraser = ex.LEACE().fit(X, y)
+    with pytest.warns(ex.RoundingShows):
+        eraser = ex.LEACE().fit(X, y)
     assert eraser.certificate_.erased
     assert ex.certify(eraser, X, y).erased
     found = ex.certify(eraser, X, y, as_transformed=True)
@@ -309,3 +310,47 @@ def test_rounded_rows_are_certified_as_they_come_out():
     truth = independent(clean, y, np.ones(len(y)), found.ridges)
     assert found.value == pytest.approx(truth, rel=1e-4)
     assert not found.erased
+
+
+def accuracy_of_scaled(X, y, weights=None):
+    X = X - np.average(X, axis=0, weights=weights)
+    X = X / np.sqrt(np.average(X**2, axis=0, weights=weights))
+    return LogisticRegression(C=1e4, max_iter=5000).fit(X, y, weights).score(X, y, weights)
+
+
+@pytest.mark.parametrize("n", [2047, 2048])
+def test_classes_that_alternate_hide_nothing(n):
+    """Of every second row the spread is that of one class, and a ridge from it was far too large."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += 1e5 * y
+    eraser = ex.OracleLEACE(strength=0.99999).fit(X, y)
+    assert accuracy_of_scaled(eraser.transform(X, concept=y), y) > 0.65
+    assert not eraser.certificate_.erased
+    plain = ex.certify(ex.Erasure.identity(3), X, y)
+    assert plain.bits_left > 0.9
+    assert plain.variance_kept == pytest.approx(1.0)
+
+
+def test_few_heavy_rows_decide_on_the_ridge():
+    """Their spread is that of the column, not that of the many rows that hardly count."""
+    rng, n = np.random.default_rng(0), 6000
+    y, w, X = np.arange(n) % 2, np.ones(n), rng.normal(size=(n, 3))
+    w[:400] = 1e6
+    X[:400, 0] += 3e5 * y[:400]
+    order = rng.permutation(n)
+    X, y, w = X[order], y[order], w[order]
+    eraser = ex.OracleLEACE(strength=0.999995).fit(X, y, sample_weight=w)
+    clean, found = eraser.transform(X, concept=y), eraser.certificate_
+    spread = np.average((clean - np.average(clean, axis=0, weights=w)) ** 2, axis=0, weights=w)
+    np.testing.assert_allclose(found.ridges, 1e-4 * spread, rtol=1e-6)
+    truth = independent(clean, y, w, found.ridges)
+    assert found.value <= truth * (1 + 1e-9)
+    assert found.value == pytest.approx(truth, rel=1e-6)
+
+
+def test_certify_wants_two_classes_that_count():
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 2
+    with pytest.raises(ex.InputError, match="one class only"):
+        ex.certify(ex.Erasure.identity(3), X, y, sample_weight=y.astype(float))

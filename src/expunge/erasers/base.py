@@ -46,7 +46,8 @@ Guarantee = Literal[
 ]
 
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
-ROUNDING = 1e-9  # relative to its mean, or to the widest: the spread of a column that is constant
+ROUNDING = 1e-9  # relative to its mean: the spread of a column that is constant
+DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
 UNITS = 1000  # ratio of spreads from which one column decides for all
 
 ERASERS: dict[str, type[BaseEraser]] = {}
@@ -359,8 +360,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             )
         spreads = np.sqrt(moments.squares / moments.weight)
         digits = max(ROUNDING, 8 * moments.eps)
-        rounding = digits * np.abs(moments.mean_x) + ROUNDING * spreads.max()
-        spreads = spreads[spreads > rounding]  # the others do not vary
+        spreads = np.sort(spreads[spreads > digits * np.abs(moments.mean_x)])  # others do not vary
+        spreads = spreads[int(DEAD * spreads.size) :]
         if self._depends_on_units() and spreads.size and spreads.max() > UNITS * spreads.min():
             warnings.warn(
                 UnitsMatter(

@@ -29,6 +29,8 @@ from expunge.shrinkage import check_shrinkage
 
 __all__ = ["OracleLEACE", "QuadraticLEACE"]
 
+FAR_APART = 1000  # ratio of spreads from which columns are mapped in units of their own
+
 
 class _Conditional(BaseEraser):
     """An eraser whose map depends on the concept of the row."""
@@ -166,7 +168,9 @@ class QuadraticLEACE(_Conditional):
     covariance, which is shrunk first, and then only the shrunk ones become equal. Where a class
     varies by less than a hundredth of the spread of all classes it is taken to vary as the others
     do, and stays narrower than they are: a map that made up for it would throw new rows far away.
-    So no map stretches by more than 141, in units of the spread within classes. Moments above the
+    So no map stretches by more than 141, in units of the spread within classes. The change is least
+    in the units of the columns, or, where their spreads differ by more than a factor of 1,000, in
+    that of each. Moments above the
     second are left as they are, so other predictors (trees, neighbours) may still find the concept.
 
     Parameters
@@ -248,8 +252,11 @@ class QuadraticLEACE(_Conditional):
             covariances, shares, weights, [self._rule(part) for part in classes], eps=moments.eps
         )
         if not self.label_free:
-            covariances = filled(covariances, shares, eps=moments.eps) * sd * sd[:, None]
+            far_apart = sd.max() > FAR_APART * sd.min()
+            units = np.ones_like(sd) if far_apart else sd / np.median(sd)
+            covariances = filled(covariances, shares, eps=moments.eps) * units * units[:, None]
             maps = maps_to(barycenter(covariances, shares), covariances)
+            maps *= (sd / units)[:, None] / (sd / units)
             same = ~(varies & varies[:, None])  # rounding would give a constant column away
             maps[:, same] = np.eye(len(sd))[same]
             return _told(moments, maps)

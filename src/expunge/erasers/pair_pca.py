@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Self
 
@@ -13,10 +14,12 @@ from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, registe
 from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
 from expunge.game.closed_form import Rank
+from expunge.game.kept import rows_to_look_at
 from expunge.game.result import Step
 from expunge.inputs import as_matrix, check_rank, check_rows
 from expunge.linalg import Array, fix_signs
 from expunge.moments import Moments
+from expunge.rows.remembered import RememberedRows
 
 __all__ = ["PairPCA"]
 
@@ -126,7 +129,9 @@ class PairPCA(BaseEraser):
         return super()._check(X, y, concept, sample_weight, whole=whole and not one_pair)
 
     def _statistics(self, data: Data, *, second: bool) -> tuple[Statistics, Data]:
-        moments, rounding, seen = _within_sets(data)
+        look = rows_to_look_at(data.rows.n_samples, data.weights)
+        moments, rounding, seen, looks = _within_sets(data, look)
+        data = replace(data, rows=RememberedRows(data.rows, look, looks))
         return Statistics(moments, seen, rounding=rounding), data
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
@@ -185,8 +190,12 @@ class _Sets:
         return np.asarray(X - self.origin[sets] - (self.sums / size[:, None])[sets])
 
 
-def _within_sets(data: Data) -> tuple[Moments, float, Fingerprint]:
-    """Moments of the rows measured from the mean of their set, what of them is rounding; a sketch.
+def _within_sets(
+    data: Data, look: NDArray[np.intp]
+) -> tuple[Moments, float, Fingerprint, NDArray[Any]]:
+    """Moments of rows measured from the mean of their set, what of them is rounding; more.
+
+    That is a sketch of the rows and those of the numbers `look`.
 
     A number x was rounded by up to half a unit of its last digit, ε|x|: that is a variance of
     ε²x²/12, and no direction in which the rows of sets differ by less can be told from rounding.
@@ -196,6 +205,7 @@ def _within_sets(data: Data) -> tuple[Moments, float, Fingerprint]:
     weights = np.ones(rows.n_samples) if data.weights is None else data.weights
     xx, rounding = np.zeros((d, d)), 0.0
     sketches: list[Fingerprint] = []
+    looks: list[NDArray[Any]] = []
     together = max(1, AT_ONCE // d)
     for first in range(0, data.concept.width, together):
         sets = _Sets(first, min(together, data.concept.width - first), d)
@@ -204,6 +214,8 @@ def _within_sets(data: Data) -> tuple[Moments, float, Fingerprint]:
             sets.see(*sets.of(X, values[here], weights[here]))
             if first == 0:
                 sketches.append(Fingerprint.of(X))
+                lo, hi = np.searchsorted(look, [here.start, here.stop])
+                looks.append(X[look[lo:hi] - start])
         for start, X in rows.arrays():
             here = slice(start, start + len(X))
             own, which, w = sets.of(X, values[here], weights[here])
@@ -225,4 +237,4 @@ def _within_sets(data: Data) -> tuple[Moments, float, Fingerprint]:
         kind="continuous",
         eps=EPS,
     )
-    return moments, rounding, reduce(Fingerprint.merge, sketches)
+    return moments, rounding, reduce(Fingerprint.merge, sketches), np.concatenate(looks)

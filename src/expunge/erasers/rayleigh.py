@@ -164,13 +164,17 @@ class RayleighEraser(BaseEraser):
         self, moments: Moments, Sxx: Array, C: Array, Szz: Array
     ) -> tuple[Array, Array, float]:
         """The same for correlations: nothing of it depends on the units of the columns."""
-        sd, varies = spreads(np.diag(Sxx), moments.mean_x if self.center else 0 * moments.mean_x)
+        mean = moments.mean_x if self.center else 0 * moments.mean_x
+        variance = moments.squares / moments.weight  # of narrow columns Sxx may not hold it
+        if not self.center:
+            variance = variance + moments.mean_x**2
+        sd, varies = spreads(variance, mean, moments.eps)
         one = np.where(varies, 1 / sd, 0.0)
         R = Sxx * one * one[:, None]
         np.fill_diagonal(R, 1.0)  # also of a constant column
         W = whitener(R, rcond=len(R) * moments.eps)
         Rzz, units = in_own_units(Szz)
-        C = C * one[:, None] * units
+        raw, C = C, C * one[:, None] * units
         span = range_basis(C, scale=float(np.sqrt(C.size)))
         U, s, _ = scipy.linalg.svd(W @ span @ (span.T @ C) @ inverse_root(Rzz), full_matrices=False)
         root: Array = np.asarray(np.linalg.inv(W), dtype=np.float64)
@@ -178,7 +182,10 @@ class RayleighEraser(BaseEraser):
         cost = np.asarray(root.T @ ((varies * np.diag(Sxx))[:, None] * root), dtype=np.float64)
         basis, value = self._leading(fix_signs(U), s, span.shape[1], cost)
         left, right = oblique(basis, W, span)
-        return sd[:, None] * left, right / sd, value
+        left, right = sd[:, None] * left, right / sd
+        narrow = varies & (variance < 0.99 * sd**2)  # here left is beyond the digits of its unit
+        left[narrow] = raw[narrow] @ np.linalg.pinv(right @ raw)
+        return left, right, value
 
     def _leading(self, U: Array, s: Array, own: int, cost: Array) -> tuple[Array, float]:
         """As many directions as asked for, filled up with those of least cost; the value left."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,19 @@ class Certificate:
         """The fields as plain values."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "ridges"}
 
+    def in_units(self, kept: Kept) -> Certificate:
+        """The same bound, stated for columns of these spreads, none below those it was proven in.
+
+        A larger ridge only raises the loss of every predictor.
+        """
+        return replace(
+            self,
+            ridge=float(self.alpha * np.mean(kept.spreads**2)),
+            ridges=self.alpha * kept.spreads**2,
+            variance_kept=kept.variance,
+            columns_kept=kept.columns,
+        )
+
     def __str__(self) -> str:
         bits = "" if self.bits_left is None else f", at most {self.bits_left:.2g} bits per row left"
         charge = f"(coefficients charged {self.alpha:g} of the variance of each column)"
@@ -162,8 +175,12 @@ def certify(
     max_passes: int = 500,
     moments: Moments | None = None,
     kept: Kept | None = None,
+    floor: Array | None = None,
 ) -> Certificate:
     """Certificate of an erasure on given rows, whatever way it was found.
+
+    What is erased in the smallest units that the columns could have is erased in their own, and
+    no spread has to be known. Else they are taken from second moments of all rows.
 
     Parameters
     ----------
@@ -183,7 +200,9 @@ def certify(
     moments : Moments, optional
         Of these rows and weights, where they are known already.
     kept : Kept, optional
-        What the erasure leaves of the rows, where it is known already.
+        What the erasure leaves of the rows, for the words on it, where it is known already.
+    floor : array of shape (d,), optional
+        Spreads below which a column holds nothing but rounding, of rows that were changed before.
 
     Returns
     -------
@@ -208,10 +227,18 @@ def certify(
         moments = rows.moments(concept, weights, second=False)
     if kept is None:
         kept = kept_in_rows(rows, erasure, moments, concept, weights)
-    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, kept.spreads)
+    units = np.maximum(kept.spreads, 0.0 if floor is None else floor)
+    least = np.minimum(_least_units(moments, erasure), units)
+    least = np.maximum(least, 0.0 if floor is None else floor)
+    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, least)
+    if not all(part.is_erased(tol) for part in parts):
+        full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
+        exact = kept_in_moments(full, erasure)
+        assert exact is not None  # second moments are known
+        units = np.maximum(exact.spreads, 0.0 if floor is None else floor)
+        parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units)
     open_ = [part for part in parts if not part.is_erased(tol)]
     if open_:
-        full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
         precision = float(np.clip(tol, *PRECISION)) / 10
         for group in _groups(open_, moments):
             at = [j for part in group for j in part.columns or ()] or None
@@ -224,11 +251,11 @@ def certify(
                     "alpha": alpha,
                     "fit_intercept": fit_intercept,
                     "erasure": erasure,
-                    "units": kept.spreads,
+                    "units": units,
                 },
             )
             play.settle(group, loss, precision, max_passes)
-    return _certificate(parts, moments, loss, alpha, tol, kept.spreads, kept)
+    return _certificate(parts, moments, loss, alpha, tol, units, kept)
 
 
 def certify_moments(

@@ -12,6 +12,7 @@ from expunge.concept import Concept
 from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.game.certificate import Certificate, certify, certify_moments
+from expunge.game.kept import Kept
 from expunge.game.losses import Loss
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -28,6 +29,7 @@ def certify_conditional(
     rows: Rows | None = None,
     concept: Concept | None = None,
     weights: Array | None = None,
+    kept: Kept | None = None,
     **terms: Any,
 ) -> Certificate | None:
     """Certificate of a conditional erasure, from moments where they suffice, else from rows.
@@ -40,8 +42,10 @@ def certify_conditional(
     loss : Loss
     rows, concept, weights : optional
         The rows themselves, without which only full erasure can be certified.
+    kept : Kept, optional
+        What the erasure leaves of the rows, for the words on it.
     **terms
-        Of `certify`: fit_intercept, alpha, tol, kept.
+        Of `certify`: fit_intercept, alpha, tol.
 
     Returns
     -------
@@ -50,13 +54,13 @@ def certify_conditional(
     """
     identity = Erasure.identity(moments.n_features)
     moved = replace(moments, xz=erasure.cross_covariance_left(moments.xz, moments.zz), xx=None)
-    quick = certify_moments(moved, identity, loss, **terms)
+    quick = certify_moments(moved, identity, loss, **terms)  # in the smallest units there could be
     if quick.erased:
-        return quick
+        return quick if kept is None else quick.in_units(kept)
     if rows is None or concept is None:
         return quick if quick.value > 0 else None
-    clean = erased_rows(rows, erasure, concept)
-    return certify(clean, concept, identity, loss, weights=weights, **terms)
+    clean, floor = erased_rows(rows, erasure, concept), None if kept is None else kept.least
+    return certify(clean, concept, identity, loss, weights=weights, kept=kept, floor=floor, **terms)
 
 
 def erased_rows(rows: Rows, erasure: ConditionalErasure, concept: Concept) -> MappedRows:

@@ -61,7 +61,7 @@ class Kept:
 def kept_in_rows(
     rows: Rows, erasure: Any, moments: Moments, concept: Concept, weights: Array | None
 ) -> Kept:
-    """What is left, from up to 1,024 rows at even distances.
+    """What is left, estimated from up to 1,024 rows that represent all.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def kept_in_rows(
     """
     index = rows_to_look_at(rows.n_samples, weights)
     X = np.asarray(rows.take(index).array(), dtype=np.float64)
-    w = np.ones(len(index)) if weights is None else weights[index]
+    few = weights is not None and len(index) == np.count_nonzero(weights)
+    w = weights[index] if few and weights is not None else np.ones(len(index))
     if isinstance(erasure, Erasure):
         clean = erasure.transform(X)
     else:
@@ -93,9 +94,20 @@ def kept_in_rows(
 
 
 def rows_to_look_at(n_samples: int, weights: Array | None) -> NDArray[np.intp]:
-    """The numbers of the rows that `kept_in_rows` takes, ascending."""
-    index = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
-    return np.asarray(index[np.linspace(0, len(index) - 1, min(ROWS, len(index))).astype(np.intp)])
+    """The numbers of the rows that `kept_in_rows` takes, ascending: all, or a sample by weight.
+
+    One at a random place of each of as many equal stretches of weight, so that no period in the
+    order of the rows, and no few heavy ones, are missed.
+    """
+    if weights is None:
+        if n_samples <= ROWS:
+            return np.arange(n_samples)
+        weights = np.ones(n_samples)
+    if (weights > 0).sum() <= ROWS:
+        return np.flatnonzero(weights > 0)
+    ends = np.cumsum(weights)
+    places = (np.arange(ROWS) + np.random.default_rng(0).random(ROWS)) / ROWS * ends[-1]
+    return np.asarray(np.minimum(np.searchsorted(ends, places, side="right"), n_samples - 1))
 
 
 def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:

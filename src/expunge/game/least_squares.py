@@ -11,7 +11,8 @@ from expunge.moments import Moments
 
 __all__ = ["cross_moment", "in_own_units", "regression", "second_moment", "spreads"]
 
-LAST_DIGITS = 8 * float(np.finfo(np.float64).eps)  # of a mean, which rounding may have changed
+EPS = float(np.finfo(np.float64).eps)
+LAST_DIGITS = 8 * EPS  # of a mean, which rounding may have changed
 
 
 def second_moment(moments: Moments, center: bool) -> Array:
@@ -63,18 +64,25 @@ def in_own_units(S: Array, *, least: float = 0.0) -> tuple[Array, Array]:
     return units[:, None] * S * units, units
 
 
-def spreads(variance: Array, mean: Array) -> tuple[Array, NDArray[np.bool_]]:
+def spreads(variance: Array, mean: Array, eps: float = 0.0) -> tuple[Array, NDArray[np.bool_]]:
     """Units in which columns of any scale count alike, and which columns vary at all.
+
+    With `eps`, a column narrower than the last digits of the others (networks have some, of spreads
+    from 1e-8 to 1e-32) gets a unit of their size: in its own a map would read it through a
+    coefficient of 1e32.
 
     Parameters
     ----------
     variance, mean : arrays of shape (d,)
         Of the columns. A spread below the last digits of the mean is rounding.
+    eps : float
+        Relative precision of the rows, or 0.
 
     Returns
     -------
     sd : array of shape (d,)
-        Standard deviations; of a constant column the least of the others, or 1.
+        Standard deviations, none below 8 `eps` times their median; of a constant column the least
+        of the others, or 1.
     varies : boolean array of shape (d,)
 
     Examples
@@ -86,8 +94,11 @@ def spreads(variance: Array, mean: Array) -> tuple[Array, NDArray[np.bool_]]:
     (array([2., 2., 2.]), array([ True, False, False]))
     """
     varies = variance > (LAST_DIGITS * mean) ** 2
-    least = float(variance[varies].min()) if varies.any() else 1.0
-    return np.sqrt(np.where(varies, variance, least)), varies
+    if not varies.any():
+        return np.ones(len(variance)), varies
+    sd = np.sqrt(variance[varies])
+    least = max(float(sd.min()), 8 * eps * float(np.median(sd)))
+    return np.sqrt(np.where(varies, np.maximum(variance, least**2), least**2)), varies
 
 
 def regression(Sxz: Array, Szz: Array) -> Array:
