@@ -173,7 +173,9 @@ def test_columns_far_apart_are_mapped_in_units_of_their_own():
     order = rng.permutation(n)
     first = ex.QuadraticLEACE().fit(X * units, y).transform(X * units, concept=y)
     other = ex.QuadraticLEACE().fit((X * units)[order], y[order])
-    np.testing.assert_allclose(first / units, other.transform(X * units, concept=y) / units, atol=1e-6)
+    np.testing.assert_allclose(
+        first / units, other.transform(X * units, concept=y) / units, atol=1e-6
+    )
     covariances = [np.cov((first / units)[y == k].T, ddof=0) for k in range(3)]
     assert np.abs(covariances[1] - covariances[0]).max() < 1e-9
     raw = [np.cov(X[y == k].T, ddof=0) for k in range(3)]

@@ -35,9 +35,9 @@ def test_float64_rows_are_never_rounded():
 def test_samples_and_subsets_are_rows_of_the_array():
     X = np.arange(40.0, dtype=np.float32).reshape(20, 2)
     rows, rng = check_rows(X), np.random.default_rng(0)
-    batch, index = rows.sample(50, rng)
+    batch, index = next(rows.batches(50, rng))
     assert batch.dtype == np.float32
-    assert check_rows(X.astype(int)).sample(3, rng)[0].dtype == np.float64
+    assert next(check_rows(X.astype(int)).batches(3, rng))[0].dtype == np.float64
     np.testing.assert_array_equal(batch, X[index])
     assert len(set(index)) < 21
     part, index = rows.subset(8, rng)

@@ -44,9 +44,7 @@ def test_moments(home, kind, weighted, tmp_path):
     data = plant(kind, n=700)
     rows, concept = placed(home, data.X + 3, tmp_path), check_concept(data.y, 700)
     weights = weights_with_zeros(700) if weighted else None
-    found, expected = (
-        where.moments(concept, weights) for where in (rows, DenseRows(data.X + 3))
-    )
+    found, expected = (where.moments(concept, weights) for where in (rows, DenseRows(data.X + 3)))
     for name in ("mean_x", "mean_z", "xz", "zz", "squares", "weight", "xx"):
         assert_close(getattr(found, name), getattr(expected, name), 1e-12)
     assert (found.n, found.labels, found.kind) == (700, expected.labels, expected.kind)
@@ -139,7 +137,7 @@ def test_nan_is_found_and_placed(home, tmp_path):
     X[200, 5] = np.nan
     y = np.arange(300) % 2
     for fit in (ex.LEACE().fit, ex.RLACE().fit, ex.PairPCA().fit, ex.INLP(1).fit):
-        with pytest.raises(ex.InputError, match="NaN or infinity.*row 200, column 5"):
+        with pytest.raises(ex.InputError, match=r"NaN or infinity.*row 200, column 5"):
             fit(placed(home, X, tmp_path), y)
 
 
@@ -203,12 +201,14 @@ def test_every_eraser_gives_what_it_gives_on_an_array(home, settings, tmp_path, 
     rows = placed(home, data.X, tmp_path)
     found, expected = make(settings).fit(rows, data.y), fitted(settings, data.X, data.y)
     a, b = found._settled()[0], expected._settled()[0]
+    close = 1e-6 if found.solver_ == "subspace_ascent" else CLOSE  # it stops by a tolerance
     for part in {"left", "right", "shift", "maps", "center"} & {*dir(a)}:
         if getattr(b, part) is not None:
-            assert_close(getattr(a, part), getattr(b, part))
+            assert_close(getattr(a, part), getattr(b, part), close)
     if expected.certificate_ is not None:
         for part in ("value", "bound", "erased", "variance_kept"):
-            assert_close(getattr(found.certificate_, part), getattr(expected.certificate_, part))
+            ours, theirs = (getattr(w.certificate_, part) for w in (found, expected))
+            assert_close(ours, theirs, close)
     assert a.meta["fingerprint"] == b.meta["fingerprint"]
     if isinstance(rows, LazyRows):
         assert rows.largest == rows.size  # never more than a block was held

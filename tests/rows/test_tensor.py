@@ -12,13 +12,13 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import expunge as ex
-from expunge import parallel
 from expunge.game.losses import loss_for
 from expunge.inputs import check_concept, check_rows, check_weights
-from expunge.inputs.matrices import as_numpy_if_tensor, is_tensor
+from expunge.inputs.homes import home_of
+from expunge.inputs.matrices import as_numpy
 from expunge.rows import apply_tensor, tensor
 from expunge.rows.dense import DenseRows
-from expunge.rows.tensor import ConvertedRows, DeviceRows, TensorRows
+from expunge.rows.tensor import TensorRows
 from planted import KINDS, plant
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -63,14 +63,14 @@ def eps(dtype):
 
 
 WAYS = [
-    (home, dtype)
-    for home in (DenseRows, ConvertedRows, DeviceRows)
+    (way, dtype)
+    for way in ("shared", "converted", "device")
     for dtype in DTYPES
-    if (home, dtype) != (DenseRows, torch.bfloat16)  # which NumPy does not have
+    if (way, dtype) != ("shared", torch.bfloat16)  # which NumPy does not have
 ]
 
 
-@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0].__name__}-{way[1]}")
+@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}-{way[1]}")
 def way(request, monkeypatch):
     monkeypatch.setattr(tensor, "DEVICE_BLOCK", 4000)  # several blocks, the last one short
     return request.param
@@ -133,24 +133,24 @@ def test_rows_are_recognised_whatever_their_home(way):
 def test_samples_and_subsets(way):
     home, dtype = way
     rows, array, _, _ = both_homes("binary", home, dtype)
-    batch, index = rows.sample(40, np.random.default_rng(0))
+    batch, index = next(rows.batches(40, np.random.default_rng(0)))
     assert type(batch) is np.ndarray
     assert batch.dtype == (np.float64 if dtype == torch.float64 else np.float32)
     np.testing.assert_array_equal(batch, array.X[index])
     part, index = rows.subset(30, np.random.default_rng(0))
     assert len(set(index)) == 30
-    assert type(part.home) is home
+    assert part.way == home
     assert part.tensor.dtype == dtype
-    np.testing.assert_array_equal(part.X, array.X[index])
+    np.testing.assert_array_equal(part.array(), array.X[index])
     assert (part.n_samples, part.n_features) == (30, 8)
 
 
 def test_the_way_is_found_from_type_and_device():
-    homes = [type(TensorRows(torch.ones(2, 2, dtype=dtype)).home) for dtype in DTYPES]
-    assert homes == [DenseRows, DenseRows, ConvertedRows, ConvertedRows]
-    assert type(TensorRows(torch.ones(2, 2, dtype=torch.int32)).home) is DenseRows
+    ways = [TensorRows(torch.ones(2, 2, dtype=dtype)).way for dtype in DTYPES]
+    assert ways == ["shared", "shared", "converted", "converted"]
+    assert TensorRows(torch.ones(2, 2, dtype=torch.int32)).way == "shared"
     x = torch.ones(2, 2, requires_grad=True)
-    assert np.shares_memory(TensorRows(x).X, x.detach().numpy())
+    assert np.shares_memory(TensorRows(x).array(), x.detach().numpy())
 
 
 def test_nothing_but_a_few_columns_is_converted_for_the_fingerprint(monkeypatch):
@@ -161,28 +161,8 @@ def test_nothing_but_a_few_columns_is_converted_for_the_fingerprint(monkeypatch)
         return convert(self, *args, **options)
 
     monkeypatch.setattr(tensor.TensorView, "__array__", counted)
-    TensorRows(torch.randn(20_000, 64), DeviceRows).fingerprint()
+    TensorRows(torch.randn(20_000, 64), "device").fingerprint()
     assert sum(seen) < 20_000 * 64 / 4
-
-
-def test_threads_take_turns_and_a_failed_pass_lets_the_next_one_in(monkeypatch):
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
-    monkeypatch.setattr(parallel, "n_threads", lambda: 4)
-    data = plant("binary", n=5 * parallel.SPAN)
-    rows = TensorRows(torch.from_numpy(data.X), DeviceRows)
-    concept, loss = check_concept(data.y, rows.n_samples), loss_for("cross_entropy", "classes", 2)
-    model = (loss, np.ones((8, 1)), np.zeros(1), concept)
-    expected, held = DenseRows(data.X).glm_pass(*model), []
-    values, right = tensor.CentredBlock.values.fget, type(loss).pieces
-    spy = property(lambda block: (held.append(block.turn.locked()), values(block))[1])
-    monkeypatch.setattr(tensor.CentredBlock, "values", spy)
-    monkeypatch.setattr(type(loss), "pieces", lambda *args: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        rows.glm_pass(*model)
-    monkeypatch.setattr(type(loss), "pieces", right)
-    assert rows.glm_pass(*model).value == pytest.approx(expected.value, rel=1e-12)
-    assert len(held) > 5
-    assert all(held)
 
 
 # -- through the gate ----------------------------------------------------------------------------
@@ -209,7 +189,7 @@ def test_what_is_refused():
         with pytest.raises(ex.InputError):
             identity(3).transform(X)
         with pytest.raises(ex.InputError):
-            as_numpy_if_tensor(X)
+            as_numpy(X)
 
 
 @every_type
@@ -220,7 +200,7 @@ def test_nan_and_infinity_are_counted_and_located(dtype, bad):
     with pytest.raises(ex.InputError, match="2 such values, the first in row 600, column 1"):
         check_rows(x)
     big = torch.full((4, 3), torch.finfo(dtype).max, dtype=dtype)
-    assert check_rows(big).is_finite  # though its squares are not
+    assert check_rows(big).n_samples == 4  # though its squares are not finite
 
 
 def test_labels_weights_and_factors_may_be_tensors():
@@ -233,8 +213,9 @@ def test_labels_weights_and_factors_may_be_tensors():
     assert found.erasure_.meta["concept"] == expected.erasure_.meta["concept"]
     e = ex.Erasure(torch.eye(3)[:, :1].requires_grad_(), torch.eye(3)[:1], torch.ones(3))
     np.testing.assert_array_equal(e.left, np.eye(3)[:, :1])
-    assert as_numpy_if_tensor([1, 2]) == [1, 2]
-    assert not is_tensor(data.X)
+    assert as_numpy([1, 2]) == [1, 2]
+    assert home_of(data.X) is None
+    assert home_of(torch.nn.Parameter(torch.ones(2))) is home_of(w)
 
 
 def test_arrays_need_no_torch():
