@@ -30,7 +30,7 @@ def certify(
     X: Any,
     y: Any,
     *,
-    loss: str | Loss | None = None,
+    loss: str | Loss = "auto",
     fit_intercept: bool = True,
     alpha: float = 1e-4,
     tol: float = 1e-6,
@@ -47,8 +47,8 @@ def certify(
         Rows before erasure.
     y : array of shape (n,) or (n, m)
         The concept.
-    loss : str or Loss, optional
-        "cross_entropy" by default, "squared" for a continuous concept.
+    loss : str or Loss
+        As in `RLACE`: "auto" is squared for a continuous concept, cross-entropy otherwise.
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
@@ -84,8 +84,7 @@ def certify(
     found.check_width((rows.n_samples, rows.n_features))
     weights = check_weights(sample_weight, rows.n_samples)
     concept = check_concept(y, rows.n_samples, concept_type=concept_type).with_weight(weights)
-    name = loss or ("squared" if concept.kind == "continuous" else "cross_entropy")
-    chosen = loss_for(name, concept.kind, concept.width)
+    chosen = loss_for(loss, concept.kind, concept.width)
     terms: dict[str, Any] = {"fit_intercept": fit_intercept, "alpha": alpha, "tol": tol}
     moments = rows.moments(concept, weights, second=False)
     if isinstance(found, Erasure):
@@ -98,7 +97,7 @@ def certify(
     else:
         known = check_known(y, rows.n_samples, kind=found.kind, labels=found.labels)
         kept = kept_in_rows(rows, found, moments, known, weights)
-        exact = np.asarray(rows.X, dtype=np.float64)
+        exact = np.asarray(rows.take(np.arange(rows.n_samples)).X, dtype=np.float64)
         clean = check_rows(
             found.transform(X, y) if as_transformed else found.transform_known(exact, known)
         )

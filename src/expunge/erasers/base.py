@@ -84,6 +84,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """Why `partial_fit` is not offered; empty where it is."""
         return ""
 
+    def _check_stream(self, concept: Concept) -> None:
+        """Refuse a chunk whose concept cannot be streamed with these parameters."""
+
     def _keeps_task(self) -> bool:
         """Whether y beside a concept is a task whose covariance is needed."""
         return False
@@ -159,6 +162,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """
         first = not self.__sklearn_is_fitted__()
         data = self._check(X, y, concept, sample_weight, whole=False)
+        self._check_stream(data.concept)
         if not first:
             self._check_width(data.rows.n_features)
         seen = self._statistics(data, second=self._needs_second())
@@ -265,7 +269,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             raise InputError(
                 f"{owner} erases concepts of kind {', '.join(sorted(self.kinds))} only",
                 f"a concept of kind {target.kind!r}",
-                "Take LEACE, SAL or RLACE(loss='squared'), or say which concept_type it is",
+                "Take LEACE, SAL or RLACE, or say which concept_type it is",
             )
         return Data(rows, target.with_weight(weights), weights, task)
 
@@ -400,8 +404,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _loss(self, moments: Moments) -> Loss:
         """The loss the certificate speaks of."""
-        name = "squared" if moments.kind == "continuous" else "cross_entropy"
-        return loss_for(name, moments.kind, len(moments.labels))
+        return loss_for("auto", moments.kind, len(moments.labels))
 
     def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
         moments = seen.moments

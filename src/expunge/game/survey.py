@@ -8,15 +8,12 @@ steps together, each on its own coordinates x ↦ Wᵀx with W an orthonormal ba
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 
 from expunge.game.losses import Loss
 from expunge.game.problem import Problem
 from expunge.linalg import Array
-from expunge.rows.dense import DenseRows
 
 __all__ = ["cost", "survey"]
 
@@ -48,7 +45,8 @@ def survey(problem: Problem, U: Array, tol: float = 1e-3) -> Array:
     -------
     array of shape (B,)
     """
-    X = np.asarray(cast(DenseRows, problem.rows).X, dtype=np.float64)
+    rows = problem.rows.take(np.arange(problem.rows.n_samples))
+    X = np.asarray(rows.X, dtype=np.float64)  # type: ignore[attr-defined]
     X = (X if problem.center is None else X - problem.center) / problem.unit
     weights = np.ones(len(X)) if problem.weights is None else problem.weights
     Y = problem.loss.encoder(problem.concept)(0, len(X))
