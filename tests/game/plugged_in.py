@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 import scipy.special
-import scipy.stats
 
 from expunge.erasure import Erasure
 from expunge.game.losses import ColumnLoss, Huber, Loss
@@ -64,7 +63,7 @@ class RoundedPinball(ColumnLoss):
         return -np.clip((Y - S) / self.width, self.share - 1, self.share)
 
     def second(self, Y, S):
-        inside = (Y - S > (self.share - 1) * self.width) & (Y - S < self.share * self.width)
+        inside = ((self.share - 1) * self.width < Y - S) & (self.share * self.width > Y - S)
         return inside / self.width
 
 
@@ -96,7 +95,11 @@ class Pinball(ColumnLoss):
         on_kink = intercept == Y
         others = (w * np.where(on_kink, 0.0, self.derivative(Y, 0 * Y + intercept))).sum(axis=0)
         weight = (w * on_kink).sum(axis=0)
-        return np.where(on_kink, -others / weight, self.derivative(Y, 0 * Y + intercept))
+        return np.where(
+            on_kink,
+            -others / np.where(weight > 0, weight, 1.0),
+            self.derivative(Y, 0 * Y + intercept),
+        )
 
     @property
     def surrogates(self):
@@ -144,10 +147,8 @@ class HalfSquared(ColumnLoss):
 # the same losses once more, as plain functions of targets and scores that share no code with them
 PLAIN = {
     "huber": lambda Y, S: scipy.special.huber(0.5, Y - S).sum(axis=1),
-    "log_cosh": lambda Y, S: np.log(np.cosh(Y - S)).sum(axis=1),
-    "poisson": lambda Y, S: -scipy.stats.poisson(np.exp(S)).logpmf(0).sum(axis=1)
-    - (Y * S).sum(axis=1)
-    - (Y - scipy.special.xlogy(Y, Y)).sum(axis=1),
+    "log_cosh": lambda Y, S: (np.abs(Y - S) + np.log((1 + np.exp(-2 * np.abs(Y - S))) / 2)).sum(1),
+    "poisson": lambda Y, S: scipy.special.kl_div(Y, np.exp(np.minimum(S, 50))).sum(axis=1),
     "pinball": lambda Y, S: np.where(Y > S, 0.3 * (Y - S), 0.7 * (S - Y)).sum(axis=1),
     "length": lambda Y, S: np.hypot(np.linalg.norm(Y - S, axis=1), 1) - 1,
     "half_squared": lambda Y, S: 0.5 * np.square(Y - S).sum(axis=1),
@@ -169,9 +170,10 @@ def best_loss(name, X, Y, *, intercept=True, ridges=0.0, weights=None):
     """
     w = np.ones(len(X)) if weights is None else weights
     w, ridges = w / w.sum(), ridges * np.ones(X.shape[1])
-    X, total = np.asarray(X) / np.sqrt(np.where(ridges > 0, ridges, 1)), 0.0
-    A = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
-    on = np.append(ridges > 0, [False] * intercept).astype(float)
+    unit = np.sqrt(ridges) if name == "pinball" else X.std(axis=0)
+    unit, total = np.where(unit > 1e-9, unit, 1.0), 0.0
+    A = np.hstack([X / unit, np.ones((len(X), 1))]) if intercept else X / unit
+    on = np.append(ridges / unit**2, [0.0] * intercept)
     parts = [Y] if name == "length" else Y.T[:, :, None]
     for y in parts:
         if name == "pinball":
@@ -245,4 +247,3 @@ class RandomProjector(Solver):
             if options.callback is not None and options.callback(history[-1]):
                 break
         return SolveResult(best[1], best[0], self.name, StopReason.MAX_ITER, tuple(history))
-

@@ -46,6 +46,10 @@ def plain_loss(name, kind, Z, S):
         diagonal = p * (1 - p)
     elif name == "squared":
         values, slopes, diagonal = (Z - S) ** 2, 2 * (S - Z), diagonal + 2
+    elif name == "huber":
+        r = S - Z
+        values = np.where(abs(r) <= 1, r**2 / 2, abs(r) - 0.5)
+        slopes, diagonal = np.where(abs(r) <= 1, r, np.sign(r)), 1.0 * (abs(r) <= 1)
     elif name == "hinge":
         values, slopes = np.where(T * S < 1, 1 - T * S, 0), np.where(T * S < 1, -T, 0)
     else:
@@ -59,7 +63,7 @@ def plain_accuracy(name, kind, Z, S, w):
         return np.nan
     if kind == "classes":
         return w @ (S.argmax(axis=1) == Z.argmax(axis=1)) / w.sum()
-    says_yes = 0.5 if name == "squared" else 0.0
+    says_yes = 0.5 if name in ("squared", "huber") else 0.0
     return w @ ((says_yes < S) == Z).mean(axis=1) / w.sum()
 
 

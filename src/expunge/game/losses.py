@@ -82,16 +82,25 @@ class Loss(ABC):
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Constant scores b (m,) that minimise Σ w ℓ(y, b), with weights w of shape (b, 1)."""
         ones, w1 = np.ones((len(Y), 1)), w[:, 0]
-        size = float(np.abs(self.derivative(Y, 0 * ones * Y[:1])).max()) or 1.0
-        found = scipy.optimize.minimize(
+
+        def slope(b: Array) -> Array:
+            return np.asarray(w1 @ self.derivative(Y, ones * b))
+
+        b = scipy.optimize.minimize(
             lambda b: float(w1 @ self.values(Y, ones * b)),
             np.zeros(Y.shape[1]),
-            jac=lambda b: w1 @ self.derivative(Y, ones * b),
+            jac=slope,
             hess=lambda b: self.curvature(Y, ones * b, w1),
             method="trust-exact",
-            options={"gtol": 1e-13 * min(size, 1.0)},
-        )
-        return np.asarray(found.x)
+            options={"gtol": 1e-13},
+        ).x
+        for _ in range(8):  # values tell half the digits of b, derivatives all of them
+            bend = np.linalg.pinv(self.curvature(Y, ones * b, w1), hermitian=True)
+            closer = b - bend @ slope(b)
+            if not np.linalg.norm(slope(closer)) < np.linalg.norm(slope(b)):
+                break
+            b = closer
+        return np.asarray(b)
 
     def null_residual(self, Y: Array, w: Array, intercept: Array) -> Array:
         """Derivative at constant scores (b x m); its weighted sum is 0 where they are optimal."""
