@@ -307,3 +307,19 @@ def test_many_labels_do_not_fill_the_memory():
     assert not Problem(rows, concept, loss, moments).may_form_hessian
     few = check_concept(Y[:, :3], 30)
     assert Problem(rows, few, loss, rows.moments(few, second=False)).may_form_hessian
+
+
+def test_the_ridge_follows_alpha_wherever_it_is_changed():
+    rows, concept, loss, _, _ = setting("classes", "cross_entropy")
+    problem = Problem(rows, concept, loss, rows.moments(concept), alpha=1e-4)
+    fit_predictor(problem)
+    assert problem.curvature_pairs
+    unit = problem.ridge / 1e-4
+    problem.alpha = 0.5
+    assert problem.ridge == pytest.approx(0.5 * unit)
+    assert not problem.curvature_pairs  # they were of another ridge
+    fresh = Problem(rows, concept, loss, rows.moments(concept), alpha=0.5)
+    assert problem.ridge == fresh.ridge
+    assert fit_predictor(problem).value == pytest.approx(fit_predictor(fresh).value, rel=1e-9)
+    with pytest.raises(AttributeError):
+        problem.ridge = 1.0  # it has no value of its own

@@ -46,6 +46,11 @@ Guarantee = Literal[
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
 ROUNDING = 1e-9  # relative to its mean, or to the widest: the spread of a column that is constant
 UNITS = 1000  # ratio of spreads from which one column decides for all
+WIDE = {  # what a concept that spans everything has too many of, and what to do
+    "classes": ("classes", "Take fewer classes, concept_type='continuous' for numbers"),
+    "labels": ("labels", "Take fewer labels"),
+    "continuous": ("columns", "Take fewer columns of the concept"),
+}
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -330,13 +335,13 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _caution(self, moments: Moments, kept: Kept | None) -> None:
         """Warn where the result is not what people expect."""
         if kept is not None and kept.average < LITTLE and self._certifies():
+            parts, remedy = WIDE[moments.kind]
             warnings.warn(
                 NothingLeft(
                     f"{type(self).__name__} leaves {100 * kept.average:.2g} % of the variance of "
                     "the average column: all rows become nearly the same row. The "
-                    f"concept ({len(moments.labels)} classes or columns) spans what the "
-                    f"{kept.n_features} columns hold. Take fewer classes, "
-                    "concept_type='continuous' for numbers, or a lower rank"
+                    f"concept ({len(moments.labels)} {parts}) spans what the "
+                    f"{kept.n_features} columns hold. {remedy}, or a lower rank"
                 ),
                 stacklevel=4,
             )
