@@ -261,7 +261,7 @@ class _Run:
         if self.best is None or found.value > self.best[0]:
             self.best = found.value, U, self.Q
         bound = self.problem.null.value
-        gap = max(bound - found.lower_bound, 0.0) / bound
+        gap = max(bound - found.lower_bound, 0.0) / (bound or 1.0)
         self.best_gap = min(self.best_gap, gap)
         return record, gap
 

@@ -571,6 +571,15 @@ def _plugged_in(loss: Any, kind: Kind, width: int) -> Loss:
         Z = np.eye(min(width, 8)) if kind == "classes" else np.array([[0.0] * width, [1.0] * width])
         Y = found.encode(Z, kind)
         check_tangents(found, Y, np.zeros(Y.shape[1]), np.ones(Y.shape[1]))
+    if kind == "continuous" in found.kinds and found.quadratic:
+        Z, S = np.random.default_rng(0).normal(size=(2, 16, width))
+        half = found.hessian(0 * Z, 0 * S)[0][0] / 2
+        if not np.allclose(found.values(found.encode(Z, kind), S), (Z - S) ** 2 @ half):
+            raise InputError(
+                f"The loss {found.name!r} says it is `quadratic`, but it is not c‖y - s‖²",
+                f"a {type(found).__name__}",
+                "Leave `quadratic` False; the rows then tell what moments cannot",
+            )
     return found
 
 
@@ -602,15 +611,22 @@ def check_tangents(loss: Loss, Y: Array, middle: Array, spread: Array) -> None:
     Y = np.repeat(Y[:PROBED], 16, axis=0)
     near, far = (middle + size * spread * rng.normal(size=Y.shape) for size in (0.5, 3.0))
     Y, S, T = np.vstack([Y, Y]), np.vstack([near, far]), np.vstack([far, near])
-    at, there = loss.values(Y, S), loss.values(Y, T)
-    tangent = (loss.derivative(Y, S) * (T - S)).sum(axis=1)
-    digits = 1e-9 * (np.abs(at) + np.abs(there) + np.abs(tangent)).max()
-    if not np.all(there >= at + tangent - digits):
+    with np.errstate(all="ignore"):
+        at, there, R = loss.values(Y, S), loss.values(Y, T), loss.derivative(Y, S)
+        tangent = (R * (T - S)).sum(axis=1)
+        digits = 1e-9 * (np.abs(at) + np.abs(there) + np.abs(tangent)).max()
+        rounded = [smooth.values(Y, S) for smooth in loss.surrogates]
+        summed = loss.elements(Y, S).sum(axis=1) if loss.separable else at  # type: ignore[attr-defined]
+    if not np.isfinite(digits):
+        fault = "is not a finite number for these targets"
+    elif not np.all(there >= at + tangent - digits):
         fault = "lies below its tangents: it is not convex in the scores, or `derivative` is wrong"
     elif not min(at.min(), there.min()) >= -digits:
         fault = "is negative: a bound on what is left would mean nothing"
-    elif any(np.any(rounded.values(Y, S) > at + digits) for rounded in loss.surrogates):
+    elif any(np.any(values > at + digits) for values in rounded):
         fault = "has `surrogates` above it, which prove nothing"
+    elif np.any(np.abs(summed - at) > digits):
+        fault = "says it is `separable`, but `values` is not the sum of `elements`"
     else:
         return
     raise InputError(

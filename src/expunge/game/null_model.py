@@ -26,6 +26,7 @@ from expunge.rows.base import Rows
 __all__ = ["Constant", "NullModel", "Observed", "balancing_point", "needs_rows", "null_model"]
 
 SUMS = 1e-9  # of the largest residual: a sum that is zero but for rounding
+ROUNDING = 1e-13  # the same of a mean over all rows
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Constant:
     Attributes
     ----------
     dual : array of shape (m,)
-        Mean of ℓ(y, b) less b times the mean residual.
+        Mean of ℓ(y, b) less b times the mean residual, scores measured from the best constant's.
     gradient : array of shape (d, m)
     residual_mean : array of shape (m,)
     """
@@ -112,7 +113,7 @@ class NullModel:
         assert self.leaning is not None
         at, (here, below, above) = list(columns), (part.only(columns) for part in self.leaning)
         return NullModel(
-            float(here.dual.sum() + self.intercept[at] @ here.residual_mean),
+            float(here.dual.sum()),
             self.intercept[at],
             self.gradient[:, at],
             self.residual_mean[at],
@@ -166,7 +167,7 @@ def null_model(
             return _of_numbers(loss, moments, b, fit_intercept)
         Y, w = _support(loss, moments)
         b = loss.null_intercept(Y, w) if fit_intercept else np.zeros(Y.shape[1])
-        R, slack = loss.null_residual(Y, w, b), np.zeros(Y.shape[1])
+        R, slack = _residuals(loss, Y, w, b), np.zeros(Y.shape[1])
         found = _of_support(loss, moments, b, R, fit_intercept)
     elif observed is None:
         raise InputError(
@@ -177,9 +178,10 @@ def null_model(
     else:
         found, R, slack = _of_rows(loss, moments, fit_intercept, observed)
     largest = np.abs(R).max(axis=0, initial=0.0)
-    if found.value < -SUMS * largest.max(initial=0.0):
+    if not found.value >= -SUMS * largest.max(initial=0.0):
         raise InputError(
-            f"The loss {loss.name!r} is negative: a bound on what is left would mean nothing",
+            f"The loss {loss.name!r} is negative, or no number: a bound on what is left would mean "
+            "nothing",
             f"a mean of {found.value:.3g} for the best constant",
             "Add to it what depends on the target alone, so that it is never below zero",
         )
@@ -215,7 +217,8 @@ def balancing_point(
     Returns
     -------
     dual : float
-        A lower bound on -L* of the residuals found.
+        A lower bound on -L* of the residuals found, with scores measured from the null model's:
+        what is mixed adds up to zero, so the origin is free, and this one loses no digits.
     gradient : array of shape (d, m)
         XᵀR of them.
     share : float
@@ -236,7 +239,11 @@ def balancing_point(
             return null.value, null.gradient, share
         R = loss.derivative(Y, np.ones((len(Y), 1)) * b)
         other = _of_support(loss, moments, b, R, True)
-    return other.value - float(other.intercept @ other.residual_mean), other.gradient, share
+    moved, mean = other.intercept - null.intercept, other.residual_mean
+    left = np.abs((1 - share) * slope + share * mean)
+    if np.any(left > 1e-6 * np.abs(slope).max() + ROUNDING * null.residual_units.max()):
+        return null.value, null.gradient, 1.0  # not a balance at all
+    return other.value - float(moved @ mean), other.gradient, share
 
 
 def _times(reach: Array, slope: Array) -> float:
@@ -334,7 +341,7 @@ def _of_rows(
     ones, m = np.ones((len(Y), 1)), Y.shape[1]
     leans = fit_intercept and loss.separable
     constants = [b, b - spread, b + spread] if leans else [b]
-    residuals = [loss.null_residual(Y, w, b)]
+    residuals = [_residuals(loss, Y, w, b)]
     residuals += [loss.derivative(Y, ones * c) for c in constants[1:]]
     passed = observed.rows.moments(
         Concept.of_numbers(np.hstack(residuals)), observed.weights, second=False
@@ -346,7 +353,7 @@ def _of_rows(
     found = _assemble(moments, fit_intercept, value, b, slopes, means[0], square_R)
     if loss.separable:
         parts = [
-            Constant((w * _elements(loss, Y, ones * c)).sum(axis=0) - c * mean, slopes, mean)
+            Constant((w * _elements(loss, Y, ones * c)).sum(axis=0) - (c - b) * mean, slopes, mean)
             for c, mean, slopes in zip(
                 constants, means, np.split(passed.cov_xz, len(means), axis=1), strict=True
             )
@@ -355,6 +362,25 @@ def _of_rows(
         found = replace(found, leaning=(here, below, above))
     bend = np.diag(loss.curvature(Y, ones * b, w[:, 0]))
     return found, R, 4 * np.spacing(np.abs(b)) * bend
+
+
+def _residuals(loss: Loss, Y: Array, w: Array, b: Array) -> Array:
+    """R0; what a loss with a kink gives as such has to lie under it, as its tangents do."""
+    R = loss.null_residual(Y, w, b)
+    if getattr(type(loss), "null_residual", None) is Loss.null_residual:
+        return R
+    some = np.linspace(0, len(Y) - 1, min(PROBED, len(Y))).astype(np.intp)
+    Y, R_some, ones = Y[some], R[some], np.ones((len(some), 1))
+    for T in b + (1 + Y.std(axis=0)) * np.random.default_rng(0).normal(size=(8, 1, len(b))):
+        below = loss.values(Y, ones * b) + (R_some * (T - b)).sum(axis=1)
+        above = loss.values(Y, ones * T)
+        if not np.all(above >= below - 1e-9 * (np.abs(above) + np.abs(below)).max()):
+            raise InputError(
+                f"`null_residual` of the loss {loss.name!r} holds no subderivatives",
+                f"a {type(loss).__name__} that lies below the tangents they give",
+                "Return between the slopes on both sides of the kink, and `derivative` elsewhere",
+            )
+    return R
 
 
 def _elements(loss: Loss, Y: Array, S: Array) -> Array:

@@ -147,7 +147,7 @@ def dual_bound(problem: Problem, theta: Array, b: Array, got: GlmPass) -> float:
     slope, R = got.intercept, problem.erase(got.coef / problem.unit)
     if problem.shift is not None:
         R = R + np.outer(problem.shift, slope)
-    dual = got.value - float(np.sum(theta * R)) - float(b @ slope)
+    dual = got.value - float(np.sum(theta * R)) - float((b - problem.null.intercept) @ slope)
     if problem.fit_intercept and np.any(slope):
         fixed, G, t = balancing_point(problem.loss, problem.moments, problem.null, slope)
         dual = (1 - t) * dual + t * fixed

@@ -108,7 +108,7 @@ class SubspaceAscent(Solver):
         with Progress("subspace ascent", steps, options.verbose) as progress, one_blas_thread():
 
             def tell(record: Step) -> Any:
-                gap = 1 - record.value / problem.null.value
+                gap = 1 - record.value / (problem.null.value or 1.0)
                 progress.update(min(record.step, steps), f"gap {gap:.2e}")
                 return options.callback(record) if options.callback is not None else False
 
