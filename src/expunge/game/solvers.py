@@ -49,6 +49,21 @@ def solver_for(solver: str | Solver, game: Game) -> Solver:
     ------
     InputError
         For an unknown name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.game.losses import loss_for
+    >>> from expunge.game.predictor import Problem
+    >>> from expunge.game.solver import Game, SolveOptions
+    >>> from expunge.game.solvers import solver_for
+    >>> from expunge.inputs import check_concept, check_rows
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]]), [0, 0, 1, 1]
+    >>> rows, concept = check_rows(X), check_concept(y, 4)
+    >>> loss = loss_for("auto", concept.kind, concept.width)
+    >>> game = Game.on(Problem(rows, concept, loss, rows.moments(concept)), rank=1)
+    >>> solver_for("auto", game).run(game, SolveOptions()).basis.ravel()
+    array([1., 0.])
     """
     check_solver(solver)
     if isinstance(solver, Solver):
