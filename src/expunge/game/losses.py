@@ -109,9 +109,33 @@ class Loss(ABC):
     def balance(self, Y: Array, w: Array, intercept: Array, slope: Array) -> tuple[Array, float]:
         """Constant scores b and a share t with (1 - t) slope + t Σ w ℓ'(y, b) = 0.
 
-        For the certificate: a small t makes it tight. The answer here, the best constant scores
-        and t = 1, is right for every loss, and never tight.
+        For the certificate: a small t makes it tight. Σ w ℓ'(y, b) = -τ slope is solved by Newton's
+        steps, for a τ that moves the scores by about a spread of the targets, or less. The answer
+        where that fails, the best constant scores and t = 1, is right for every loss, and never
+        tight.
         """
+        ones, w1 = np.ones((len(Y), 1)), w[:, 0]
+        spread = np.sqrt(w1 @ (Y - w1 @ Y) ** 2).max()
+
+        def step(b: Array, left: Array) -> Array:
+            bend = self.curvature(Y, ones * b, w1)
+            if not (np.isfinite(bend).all() and np.isfinite(left).all()):
+                return np.full_like(b, np.nan)
+            return np.asarray(np.linalg.pinv(bend, hermitian=True) @ left)
+
+        # what no scores can change, the sum of a softmax, has no slope but rounding
+        slope = self.curvature(Y, ones * intercept, w1) @ step(intercept, slope)
+        size = float(np.abs(step(intercept, slope)).max())
+        times = spread / size if size > 1e-200 else 0.0
+        with np.errstate(all="ignore"):  # too long a step is noticed by where it leads
+            for _ in range(10):
+                b = intercept
+                for _ in range(20):
+                    left = w1 @ self.derivative(Y, ones * b) + times * slope
+                    if np.abs(left).max() <= 1e-12 * times * np.abs(slope).max():
+                        return b, 1 / (1 + times)
+                    b = b - step(b, left)
+                times /= 4
         return intercept, 1.0
 
     def hits(self, Y: Array, S: Array, kind: Kind) -> Array:

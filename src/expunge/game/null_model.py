@@ -198,7 +198,7 @@ def null_model(
 
 
 def balancing_point(
-    loss: Loss, moments: Moments, null: NullModel, slope: Array
+    loss: Loss, moments: Moments, null: NullModel, slope: Array, observed: Observed | None = None
 ) -> tuple[float, Array, float]:
     """Residuals of constant scores that make up for a mean residual that is not zero.
 
@@ -213,6 +213,8 @@ def balancing_point(
     null : NullModel
         Of this loss and these moments, with an intercept.
     slope : array of shape (m,)
+    observed : Observed, optional
+        The rows, which a loss of numbers that is no sum over columns takes one more pass over.
 
     Returns
     -------
@@ -224,9 +226,16 @@ def balancing_point(
     share : float
         t, between 0 and 1; small where the slope is. 1 is right for every loss, and never tight.
     """
+    if needs_rows(loss, moments.kind) and null.leaning is not None:
+        return _leaning(null.leaning, null, slope)
     if needs_rows(loss, moments.kind):
-        return _leaning(null, slope)
-    if moments.kind == "continuous":
+        assert observed is not None
+        Y, w = _targets(loss, observed)
+        b, share = loss.balance(Y, w, null.intercept, slope)
+        if share == 1.0:
+            return null.value, null.gradient, share
+        other = _at_constant(loss, moments, b, observed)
+    elif moments.kind == "continuous":
         twice = _twice(loss, moments)
         reach = twice * moments.concept_spreads
         times = _times(reach, slope)
@@ -252,15 +261,15 @@ def _times(reach: Array, slope: Array) -> float:
     return float((reach[leans] / np.abs(slope[leans])).min(initial=1e200))
 
 
-def _leaning(null: NullModel, slope: Array) -> tuple[float, Array, float]:
+def _leaning(
+    leaning: tuple[Constant, Constant, Constant], null: NullModel, slope: Array
+) -> tuple[float, Array, float]:
     """The balance from what is known of three constants, mixed column by column.
 
     The conjugate of a sum over columns is one too, and convex, so a mixture costs no more than its
     parts.
     """
-    if null.leaning is None:
-        return null.value, null.gradient, 1.0
-    here, below, above = null.leaning
+    here, below, above = leaning
     falls = slope > 0
     mean = np.where(falls, below.residual_mean, above.residual_mean)
     reach = np.maximum(np.where(falls, -mean, mean), 0.0)
@@ -328,13 +337,11 @@ def _of_rows(
     For a sum over columns the same pass takes along the residuals one spread below and above. Also
     returned are the residuals, and what the last digit of the intercept may change in their mean.
     """
-    Y = loss.encode(observed.concept.columns(), "continuous")
-    weights = np.ones(len(Y)) if observed.weights is None else observed.weights
-    w = (weights / weights.sum())[:, None]
+    Y, w = _targets(loss, observed)
     mean = (w * Y).sum(axis=0)
     spread = np.sqrt((w * (Y - mean) ** 2).sum(axis=0))
     spread = np.where(spread > 0, spread, 1.0)
-    counted = Y[weights > 0]
+    counted = Y[w[:, 0] > 0]
     some = counted[np.linspace(0, len(counted) - 1, min(PROBED, len(counted))).astype(np.intp)]
     check_tangents(loss, some, mean, spread)
     b = loss.null_intercept(Y, w) if fit_intercept else np.zeros(Y.shape[1])
@@ -362,6 +369,23 @@ def _of_rows(
         found = replace(found, leaning=(here, below, above))
     bend = np.diag(loss.curvature(Y, ones * b, w[:, 0]))
     return found, R, 4 * np.spacing(np.abs(b)) * bend
+
+
+def _targets(loss: Loss, observed: Observed) -> tuple[Array, Array]:
+    """Targets (n x m) of all rows and their shares (n x 1)."""
+    Y = loss.encode(observed.concept.columns(), observed.concept.kind)
+    weights = np.ones(len(Y)) if observed.weights is None else observed.weights
+    return Y, (weights / weights.sum())[:, None]
+
+
+def _at_constant(loss: Loss, moments: Moments, b: Array, observed: Observed) -> NullModel:
+    """The model of constant scores b on numbers, not the best ones: one pass over the rows."""
+    Y, w = _targets(loss, observed)
+    S = np.ones((len(Y), 1)) * b
+    R, value = loss.derivative(Y, S), float(w[:, 0] @ loss.values(Y, S))
+    passed = observed.rows.moments(Concept.of_numbers(R), observed.weights, second=False)
+    mean, square = (w * R).sum(axis=0), (w * R**2).sum(axis=0)
+    return _assemble(moments, True, value, b, passed.cov_xz, mean, square)
 
 
 def _residuals(loss: Loss, Y: Array, w: Array, b: Array) -> Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expunge.game.null_model import balancing_point
+from expunge.game.null_model import Observed, balancing_point
 from expunge.game.problem import Problem
 from expunge.linalg import Array
 from expunge.parallel import one_blas_thread
@@ -149,7 +149,8 @@ def dual_bound(problem: Problem, theta: Array, b: Array, got: GlmPass) -> float:
         R = R + np.outer(problem.shift, slope)
     dual = got.value - float(np.sum(theta * R)) - float((b - problem.null.intercept) @ slope)
     if problem.fit_intercept and np.any(slope):
-        fixed, G, t = balancing_point(problem.loss, problem.moments, problem.null, slope)
+        seen = Observed(problem.rows, problem.concept, problem.weights)
+        fixed, G, t = balancing_point(problem.loss, problem.moments, problem.null, slope, seen)
         dual = (1 - t) * dual + t * fixed
         R = (1 - t) * R + t * problem.erase(G / problem.unit)
     return max(dual - float(np.sum(R**2)) / (2 * problem.alpha), 0.0)
