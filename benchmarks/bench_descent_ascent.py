@@ -12,6 +12,7 @@ from expunge.data import load_glove
 from expunge.game.descent_ascent import DescentAscent, _Run
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem
+from expunge.game.solver import SolveOptions
 from expunge.inputs import check_concept, check_rows
 from expunge.parallel import one_blas_thread
 
@@ -41,7 +42,7 @@ def step_cost(d: int, K: int = 1, batch: int = 256, n: int = 4000) -> tuple[floa
     problem = Problem(
         rows, concept, loss_for("cross_entropy", "classes", 2), rows.moments(concept, second=False)
     )
-    run = _Run(problem, K, DescentAscent(), 0.005, batch, rng)
+    run = _Run(problem, K, DescentAscent(), SolveOptions(rng, batch_size=batch))
     with one_blas_thread():
         for _ in range(50):
             run.iterate()
@@ -81,7 +82,7 @@ def step_cost_ours(d: int) -> float:
     problem = Problem(
         rows, concept, loss_for("cross_entropy", "classes", 2), rows.moments(concept, second=False)
     )
-    run = _Run(problem, 1, DescentAscent(), 0.005, 256, rng)
+    run = _Run(problem, 1, DescentAscent(), SolveOptions(rng, batch_size=256))
     with one_blas_thread():
         for _ in range(50):
             run.iterate()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -20,7 +21,9 @@ import expunge as ex
 from expunge.game.climbing import retract
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem, fit_predictor
-from expunge.game.subspace_ascent import subspace_ascent
+from expunge.game.result import SolveResult
+from expunge.game.solver import Game, SolveOptions
+from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.game.survey import survey
 from expunge.inputs import check_concept, check_rows
 
@@ -42,6 +45,11 @@ def problem_of(X: np.ndarray, y: np.ndarray, ridge: float) -> Problem:
     return Problem(rows, concept, loss, moments, alpha=ridge / moments.mean_variance)
 
 
+def solved(problem: Problem, rank: int, **options: Any) -> SolveResult:
+    """What subspace ascent finds."""
+    return SubspaceAscent().solve(Game.on(problem, rank), SolveOptions(**options))
+
+
 def pass_seconds(problem: Problem, repeats: int = 100) -> float:
     """Seconds of one `glm_pass`."""
     coef, b = np.zeros_like(problem.null.gradient), problem.null.intercept
@@ -58,7 +66,7 @@ def on_digits() -> None:
     one_pass = pass_seconds(problem_of(X, y, 1e-4))
     for K, floor in FLOORS.items():
         start = time.perf_counter()
-        found = subspace_ascent(problem_of(X, y, 1e-4), K, rng=np.random.default_rng(0))
+        found = solved(problem_of(X, y, 1e-4), K)
         cost = (time.perf_counter() - start) / one_pass
         show(f"digits, K = {K}: V, to three digits", round(found.value, 3), floor, at_most=False)
         show(f"digits, K = {K}: time / glm_pass ({found.reason.value})", cost, 3000)
@@ -106,7 +114,7 @@ def on_many_classes(gap: float, steps: int = 5000) -> None:
     one_pass = pass_seconds(problem, 3)
     before = fit_predictor(problem, tol=1e-4, exact_intercept=False)
     start = time.perf_counter()
-    found = subspace_ascent(problem, 5, rng=np.random.default_rng(0))
+    found = solved(problem, 5)
     seconds = time.perf_counter() - start
     print(
         f"28 classes, gap {gap}: accuracy {before.accuracy:.1%} before; V {before.value:.3f} -> "
@@ -178,7 +186,7 @@ def on_small_games(first: int = 0, last: int = 95, restarts: tuple[int, ...] = (
         for r in (0, *restarts):
             problem, rank = small_game(seed)
             rng = np.random.default_rng(0)
-            values.append(subspace_ascent(problem, rank, restarts=r, rng=rng).value)
+            values.append(solved(problem, rank, restarts=r, rng=rng).value)
         behind = blind_search(*small_game(seed), np.random.default_rng(seed)) / values[0] - 1
         played, lost, worst = played + 1, lost + (behind > 0.01), max(worst, behind)
         worse += sum(later < earlier for earlier, later in pairwise(values))

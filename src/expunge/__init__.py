@@ -36,6 +36,8 @@ from expunge.errors import (
 from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
 from expunge.game.losses import LOSSES, ColumnLoss, Loss
+from expunge.game.solver import Solver
+from expunge.game.solvers import SOLVERS
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
 from expunge.rank_path import RankPath, rank_path
@@ -48,6 +50,7 @@ __all__ = [
     "LOSSES",
     "RLACE",
     "SAL",
+    "SOLVERS",
     "SPLINCE",
     "Audit",
     "BadArtifact",
@@ -75,6 +78,7 @@ __all__ = [
     "Reproduction",
     "RoundingShows",
     "SampleTaken",
+    "Solver",
     "SubspaceAscent",
     "UnitsMatter",
     "__version__",

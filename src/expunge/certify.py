@@ -32,7 +32,7 @@ def certify(
     X: Any,
     y: Any,
     *,
-    loss: str | Loss | None = None,
+    loss: str | Loss = "auto",
     fit_intercept: bool = True,
     alpha: float = 1e-4,
     tol: float = 1e-6,
@@ -49,8 +49,8 @@ def certify(
         Rows before erasure.
     y : array of shape (n,) or (n, m)
         The concept.
-    loss : str or Loss, optional
-        "cross_entropy" by default, "squared" for a continuous concept.
+    loss : str or Loss
+        As in `RLACE`: "auto" is squared for a continuous concept, cross-entropy otherwise.
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
@@ -93,8 +93,7 @@ def certify(
             f"weights above 0 for the class {concept.labels[0]!r} alone",
             "Give rows of at least two classes a positive weight",
         )
-    name = loss or ("squared" if concept.kind == "continuous" else "cross_entropy")
-    chosen = loss_for(name, concept.kind, concept.width)
+    chosen = loss_for(loss, concept.kind, concept.width)
     terms: dict[str, Any] = {"fit_intercept": fit_intercept, "alpha": alpha, "tol": tol}
     moments = rows.moments(concept, weights, second=False)
     if isinstance(found, Erasure):

@@ -46,6 +46,64 @@ def test_a_stream_that_is_wiped_out_is_warned_about(name):
         _ = stream.erasure_
 
 
+def everything(kind):
+    """Six columns and a concept that has more to say than they hold directions for."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 6))
+    if kind == "classes":
+        return X, rng.integers(0, 100, 1000)
+    Z = X[:, [0, 1, 2, 3, 4, 5, 0, 1]] + rng.normal(size=(1000, 8))
+    return X, (Z > 0).astype(int) if kind == "labels" else Z
+
+
+@pytest.mark.parametrize("scale", ["none", "std"])
+@pytest.mark.parametrize("solver", ["auto", *ex.SOLVERS])
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("classes", r"100 classes\) .* fewer classes"),
+        ("labels", r"8 labels\) .* fewer labels"),
+        ("continuous", r"8 columns\) .* fewer columns of the concept"),
+    ],
+)
+def test_a_concept_that_takes_every_direction_is_warned_about(kind, remedy, solver, scale):
+    X, y = everything(kind)
+    options = {"solver": solver, "scale": scale, "max_iter": 20, "evaluate_every": 20}
+    with pytest.warns(ex.NothingLeft, match=f"{remedy}.*, or a lower rank") as caught:
+        eraser = ex.RLACE(**options).fit(X, y)
+    assert caught[0].filename == __file__
+    assert eraser.rank_ == 6
+    assert np.ptp(eraser.transform(X), axis=0).max() < 1e-9
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.95])
+@pytest.mark.parametrize("scale", ["none", "std"])
+@pytest.mark.parametrize("kind", ["classes", "labels", "continuous"])
+def test_so_is_a_stream_of_one_even_beside_constant_columns(kind, scale, strength):
+    X, y = everything(kind)
+    X = np.hstack([X, np.full((1000, 2), 3.0)])
+    stream = ex.RLACE(scale=scale, strength=strength)
+    for part in np.array_split(np.arange(1000), 3):
+        stream.partial_fit(X[part], y[part])
+    with pytest.warns(ex.NothingLeft, match="or a lower rank"):
+        _ = stream.erasure_
+    share = (1 - strength) ** 2
+    assert stream.certificate_.variance_kept == pytest.approx(share, abs=1e-9)
+    with pytest.warns(ex.NothingLeft):
+        ex.RLACE(scale=scale, strength=strength).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_so_is_a_regression_with_as_many_numbers_as_columns(loss):
+    X, Z = everything("continuous")
+    with pytest.warns(ex.NothingLeft, match="6 columns"):
+        assert ex.RLACE(loss=loss).fit(X, Z[:, :6]).rank_ == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ex.RLACE(loss=loss).fit(X, Z[:, :5]).rank_ == 5
+        ex.RLACE(loss=loss, strength=0.5).fit(X, Z[:, :6])  # a quarter of the variance is left
+
+
 @pytest.mark.parametrize("name", list(ex.ERASERS))
 def test_an_ordinary_fit_says_what_was_kept_and_does_not_warn(name):
     X, y = table(classes=2)
@@ -173,9 +231,8 @@ def test_columns_far_apart_are_mapped_in_units_of_their_own():
     order = rng.permutation(n)
     first = ex.QuadraticLEACE().fit(X * units, y).transform(X * units, concept=y)
     other = ex.QuadraticLEACE().fit((X * units)[order], y[order])
-    np.testing.assert_allclose(
-        first / units, other.transform(X * units, concept=y) / units, atol=1e-6
-    )
+    other = other.transform(X * units, concept=y)
+    np.testing.assert_allclose(first / units, other / units, atol=1e-6)
     covariances = [np.cov((first / units)[y == k].T, ddof=0) for k in range(3)]
     assert np.abs(covariances[1] - covariances[0]).max() < 1e-9
     raw = [np.cov(X[y == k].T, ddof=0) for k in range(3)]

@@ -320,7 +320,7 @@ def accuracy_of_scaled(X, y, weights=None):
 
 @pytest.mark.parametrize("n", [2047, 2048])
 def test_classes_that_alternate_hide_nothing(n):
-    """Of every second row the spread is that of one class, and a ridge from it was far too large."""
+    """Of every second row the spread is that of one class, and gave far too large a ridge."""
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
     X = rng.normal(size=(n, 3))

@@ -8,11 +8,12 @@ from test_fantope import dense_projection
 
 import expunge as ex
 from expunge.game.certificate import certify
-from expunge.game.descent_ascent import SPREAD, DescentAscent, _Moves, _Run, descent_ascent
+from expunge.game.descent_ascent import SPREAD, DescentAscent, _Moves, _Run
 from expunge.game.fantope import Fantope
 from expunge.game.losses import LOSSES, loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.game.result import StopReason
+from expunge.game.solver import Game, SolveOptions
 from expunge.inputs import check_concept, check_rows
 from expunge.rows import DenseRows
 from planted import plant
@@ -24,6 +25,10 @@ def problem(data, loss="cross_entropy", *, weights=None, intercept=True):
     loss = loss_for(loss, concept.kind, concept.width).smoothed
     moments = rows.moments(concept, weights)
     return Problem(rows, concept, loss, moments, weights=weights, fit_intercept=intercept)
+
+
+def solved(p, rank, solver=None, **options):
+    return (solver or DescentAscent()).solve(Game.on(p, rank), SolveOptions(**options))
 
 
 def play(data, rank=1, *, seed=0, max_iter=300, step_size=0.05, evaluate_every=100, **options):
@@ -105,7 +110,9 @@ def test_every_iterate_is_that_of_the_dense_algorithm(kind, loss, rank, start, i
     p = problem(data, loss, weights=weights, intercept=intercept)
     Y = p.loss.encoder(p.concept)(0, 600)
     settings = DescentAscent(start=start, width=None, weight_decay=0.01)
-    run = _Run(p, rank, settings, 0.1, 16, np.random.default_rng(5))
+    run = _Run(
+        p, rank, settings, SolveOptions(np.random.default_rng(5), step_size=0.1, batch_size=16)
+    )
     options = {"start": start, "intercept": intercept, "weights": weights}
     twin = DenseTwin(data, Y, p.loss, rank, 5, **options, size=0.1, batch=16)
     for _ in range(60):
@@ -154,7 +161,7 @@ def test_rows_are_drawn_batch_by_batch():
             yield X, index
 
     p.rows.batches = spy
-    descent_ascent(p, 1, batch_size=7, max_iter=20, rng=np.random.default_rng(0))
+    solved(p, 1, batch_size=7, max_iter=20)
     assert sizes == [(7, 7)] * 20
 
 
@@ -251,7 +258,7 @@ def labels_run():
     """A run whose best evaluation is not its last."""
     p = problem(plant("labels"))
     options = {"step_size": 0.3, "max_iter": 500, "evaluate_every": 50}
-    return p, descent_ascent(p, 2, **options, rng=np.random.default_rng(1))
+    return p, solved(p, 2, **options, rng=np.random.default_rng(1))
 
 
 def test_the_value_is_the_best_of_the_history_and_that_of_the_basis(labels_run):
@@ -304,7 +311,8 @@ def test_history_has_one_record_per_evaluation():
 
 
 def test_the_relaxed_loss_is_the_mean_since_the_last_record():
-    run = _Run(problem(plant("binary")), 1, DescentAscent(), 0.1, 8, np.random.default_rng(0))
+    options = SolveOptions(_seeded(), step_size=0.1, batch_size=8)
+    run = _Run(problem(plant("binary")), 1, DescentAscent(), options)
     for size in (5, 3):
         for _ in range(size):
             run.iterate()
@@ -317,10 +325,7 @@ def test_the_cap_on_the_width_holds_and_what_it_drops_is_told():
     p = problem(plant("classes", d=30))
     options = {"max_iter": 100, "evaluate_every": 100, "step_size": 0.1}
     capped, free = (
-        descent_ascent(
-            p, 2, settings=DescentAscent(start="center", width=w), **options, rng=_seeded()
-        )
-        for w in (5, None)
+        solved(p, 2, DescentAscent(start="center", width=w), **options) for w in (5, None)
     )
     assert capped.history[0].width <= 5 < free.history[0].width
     assert capped.lost > 0
@@ -356,9 +361,7 @@ def test_tol_stops_early_and_zero_never_does():
     assert early.n_iter_ < 3000
     assert early.certificate_.gap <= 0.0501 * early.certificate_.bound
     assert all(r.value < 0.95 * early.certificate_.bound for r in early.history_[:-1])
-    exact = descent_ascent(
-        problem(data), 8 - 1, tol=0, max_iter=40, evaluate_every=10, rng=_seeded()
-    )
+    exact = solved(problem(data), 8 - 1, tol=0, max_iter=40, evaluate_every=10)
     assert exact.reason is StopReason.MAX_ITER
     assert len(exact.history) == 4
 
@@ -398,7 +401,7 @@ def test_an_interruption_before_the_first_evaluation_evaluates_what_is_there():
             yield batch
 
     p.rows.batches = interrupted
-    found = descent_ascent(p, 1, rng=_seeded())
+    found = solved(p, 1)
     assert found.reason is StopReason.INTERRUPTED
     assert [record.step for record in found.history] == [29]
     assert found.value == found.history[0].value > 0

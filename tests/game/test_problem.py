@@ -46,6 +46,10 @@ def plain_loss(name, kind, Z, S):
         diagonal = p * (1 - p)
     elif name == "squared":
         values, slopes, diagonal = (Z - S) ** 2, 2 * (S - Z), diagonal + 2
+    elif name == "huber":
+        r = S - Z
+        values = np.where(abs(r) <= 1, r**2 / 2, abs(r) - 0.5)
+        slopes, diagonal = np.where(abs(r) <= 1, r, np.sign(r)), 1.0 * (abs(r) <= 1)
     elif name == "hinge":
         values, slopes = np.where(T * S < 1, 1 - T * S, 0), np.where(T * S < 1, -T, 0)
     else:
@@ -59,7 +63,7 @@ def plain_accuracy(name, kind, Z, S, w):
         return np.nan
     if kind == "classes":
         return w @ (S.argmax(axis=1) == Z.argmax(axis=1)) / w.sum()
-    says_yes = 0.5 if name == "squared" else 0.0
+    says_yes = 0.5 if name in ("squared", "huber") else 0.0
     return w @ ((says_yes < S) == Z).mean(axis=1) / w.sum()
 
 
@@ -303,3 +307,19 @@ def test_many_labels_do_not_fill_the_memory():
     assert not Problem(rows, concept, loss, moments).may_form_hessian
     few = check_concept(Y[:, :3], 30)
     assert Problem(rows, few, loss, rows.moments(few, second=False)).may_form_hessian
+
+
+def test_the_ridge_follows_alpha_wherever_it_is_changed():
+    rows, concept, loss, _, _ = setting("classes", "cross_entropy")
+    problem = Problem(rows, concept, loss, rows.moments(concept), alpha=1e-4)
+    fit_predictor(problem)
+    assert problem.curvature_pairs
+    unit = problem.ridge / 1e-4
+    problem.alpha = 0.5
+    assert problem.ridge == pytest.approx(0.5 * unit)
+    assert not problem.curvature_pairs  # they were of another ridge
+    fresh = Problem(rows, concept, loss, rows.moments(concept), alpha=0.5)
+    assert problem.ridge == fresh.ridge
+    assert fit_predictor(problem).value == pytest.approx(fit_predictor(fresh).value, rel=1e-9)
+    with pytest.raises(AttributeError):
+        problem.ridge = 1.0  # it has no value of its own

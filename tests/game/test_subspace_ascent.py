@@ -17,7 +17,8 @@ from expunge.game.closed_form import closed_form
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.game.result import StopReason
-from expunge.game.subspace_ascent import SubspaceAscent, _distinct, _smaller, subspace_ascent
+from expunge.game.solver import Game, SolveOptions
+from expunge.game.subspace_ascent import SubspaceAscent, _distinct, _smaller
 from expunge.inputs import check_concept, check_rows
 from planted import Planted, plant
 
@@ -40,9 +41,10 @@ def problem(data, loss="cross_entropy", *, weights=None, intercept=True, alpha=1
     return Problem(rows, concept, loss, moments, **options)
 
 
-def play(p, rank=1, *, seed=0, explore=1, **options):
-    options = {"settings": SubspaceAscent(explore=explore), **options}
-    return subspace_ascent(p, rank, rng=np.random.default_rng(seed), **options)
+def play(p, rank=1, *, seed=0, explore=1, solver=None, start=None, **options):
+    solver = solver or SubspaceAscent(explore=explore)
+    options = SolveOptions(np.random.default_rng(seed), **options)
+    return solver.solve(Game.on(p, rank), options, start=start)
 
 
 def value_at(p, U, tol=1e-13):
@@ -295,7 +297,7 @@ def blind(p, rank, count, seed):
 def test_blind_search_in_few_dimensions_does_no_better(seed):
     """Maxima of the final ridge that no larger ridge leads to."""
     p = problem(separate_classes(seed))
-    by_ridges = play(p, settings=SubspaceAscent(explore=0)).value
+    by_ridges = play(p, solver=SubspaceAscent(explore=0)).value
     best = blind(p, 1, 80, seed)
     assert by_ridges < 0.99 * best  # so that there is something to be missed
     assert play(p, explore=4).value >= best - 1e-4 * p.null.value
@@ -329,8 +331,8 @@ def test_a_restart_that_finds_more_goes_on_with_the_history():
     p = problem(data)
     # nothing but the leading directions at first, so that restarts have something to find
     none = SubspaceAscent(explore=0)
-    few = play(problem(data), settings=none)
-    many = play(p, settings=none, restarts=8, callback=told.append)
+    few = play(problem(data), solver=none)
+    many = play(p, solver=none, restarts=8, callback=told.append)
     assert many.value > 1.01 * few.value
     assert tuple(told) == many.history[1:]
     assert many.history[: len(few.history)] == few.history

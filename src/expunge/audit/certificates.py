@@ -60,8 +60,7 @@ def certified(erasure: Erasure, part: Part, seed: int) -> Certified:
     """
     rows = DenseRows(part.before)
     concept = part.concept.with_weight(np.ones(len(part)))  # classes of these rows only
-    name = "squared" if concept.kind == "continuous" else "cross_entropy"
-    loss = loss_for(name, concept.kind, concept.width)
+    loss = loss_for("auto", concept.kind, concept.width)
     moments = rows.moments(concept, second=False)
     kept = kept_in_rows(rows, erasure, moments, concept, None)
     quick = certify_moments(moments, erasure, loss, kept=kept)

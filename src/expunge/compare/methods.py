@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from expunge.concept import Concept
-from expunge.erasers import ERASERS, INLP, RLACE, SPLINCE, PairPCA
+from expunge.erasers import ERASERS, INLP, SPLINCE, PairPCA
 from expunge.erasers.base import BaseEraser
 from expunge.errors import InputError
 from expunge.inputs import check_rows
@@ -79,7 +79,7 @@ def choose_methods(
     chosen: dict[tuple[str, Rank | None], Method] = {}
     left_out: dict[str, str] = {}
     for item in _listed(methods):
-        eraser = _named(item, target) if isinstance(item, str) else item
+        eraser = _named(item) if isinstance(item, str) else item
         if not isinstance(eraser, BaseEraser):
             raise InputError(
                 "A method is a name or an eraser",
@@ -115,12 +115,11 @@ def _listed(methods: Any) -> list[Any]:
     return found
 
 
-def _named(name: str, target: Concept) -> BaseEraser:
+def _named(name: str) -> BaseEraser:
     known = {known.lower(): known for known in ERASERS}
     if name.lower() not in known:
         raise InputError("Unknown method", repr(name), f"Pass some of {', '.join(ERASERS)}")
-    eraser = ERASERS[known[name.lower()]]
-    return RLACE(loss="squared") if eraser is RLACE and target.kind == "continuous" else eraser()
+    return ERASERS[known[name.lower()]]()
 
 
 def _why_not(eraser: BaseEraser, target: Concept, task: bool, pairs: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,11 @@ LITTLE = 0.01  # share of the variance below which nothing to speak of is left
 ROUNDING = 1e-9  # relative to its mean: the spread of a column that is constant
 DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
 UNITS = 1000  # ratio of spreads from which one column decides for all
+WIDE = {  # what a concept that spans everything has too many of, and what to do
+    "classes": ("classes", "Take fewer classes, concept_type='continuous' for numbers"),
+    "labels": ("labels", "Take fewer labels"),
+    "continuous": ("columns", "Take fewer columns of the concept"),
+}
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -86,6 +91,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _why_not_streaming(self) -> str:
         """Why `partial_fit` is not offered; empty where it is."""
         return ""
+
+    def _check_stream(self, concept: Concept) -> None:
+        """Refuse a chunk whose concept cannot be streamed with these parameters."""
 
     def _keeps_task(self) -> bool:
         """Whether y beside a concept is a task whose covariance is needed."""
@@ -162,6 +170,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """
         first = not self.__sklearn_is_fitted__()
         data = self._check(X, y, concept, sample_weight, whole=False)
+        self._check_stream(data.concept)
         if not first:
             self._check_width(data.rows.n_features)
         seen, _ = self._statistics(data, second=self._needs_second())
@@ -184,7 +193,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         rows = check_rows(X, least=1)
         _check_feature_names(self, X, reset=False)
         self._check_width(rows.n_features)
-        return rows.transform(self.erasure_)
+        return cast(NDArray[Any], rows.transform(self.erasure_))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_seen")
@@ -269,7 +278,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             raise InputError(
                 f"{owner} erases concepts of kind {', '.join(sorted(self.kinds))} only",
                 f"a concept of kind {target.kind!r}",
-                "Take LEACE, SAL or RLACE(loss='squared'), or say which concept_type it is",
+                "Take LEACE, SAL or RLACE, or say which concept_type it is",
             )
         return Data(rows, target.with_weight(weights), weights, task)
 
@@ -348,13 +357,13 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _caution(self, moments: Moments, kept: Kept | None) -> None:
         """Warn where the result is not what people expect."""
         if kept is not None and kept.average < LITTLE and self._certifies():
+            parts, remedy = WIDE[moments.kind]
             warnings.warn(
                 NothingLeft(
                     f"{type(self).__name__} leaves {100 * kept.average:.2g} % of the variance of "
                     "the average column: all rows become nearly the same row. The "
-                    f"concept ({len(moments.labels)} classes or columns) spans what the "
-                    f"{kept.n_features} columns hold. Take fewer classes, "
-                    "concept_type='continuous' for numbers, or a lower rank"
+                    f"concept ({len(moments.labels)} {parts}) spans what the "
+                    f"{kept.n_features} columns hold. {remedy}, or a lower rank"
                 ),
                 stacklevel=4,
             )
@@ -422,8 +431,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _loss(self, moments: Moments) -> Loss:
         """The loss the certificate speaks of."""
-        name = "squared" if moments.kind == "continuous" else "cross_entropy"
-        return loss_for(name, moments.kind, len(moments.labels))
+        return loss_for("auto", moments.kind, len(moments.labels))
 
     def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
         moments = seen.moments

@@ -16,7 +16,7 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError, SampleTaken
 from expunge.game.closed_form import Rank
 from expunge.game.inlp import Finder, Found, Judge, glm_finder, least_squares_finder, nullspace
-from expunge.game.losses import Loss, loss_for
+from expunge.game.losses import Loss, loss_for, solves_by_least_squares
 from expunge.game.predictor import Predictor, Problem
 from expunge.inputs import ConceptType, check_number, check_rank, check_rng
 from expunge.linalg import Array
@@ -43,8 +43,8 @@ class INLP(BaseEraser):
         Exactly this many orthonormal directions; a round of c classes gives up to c - 1 of them.
         "auto" goes on until a probe on held-out rows is at chance, then does as many rounds on all
         rows.
-    loss : {"auto", "cross_entropy", "squared", "hinge", "squared_hinge"} or Loss
-        "auto" is cross-entropy for classes and labels, squared for numbers. The squared loss needs
+    loss : {"auto", "cross_entropy", "squared", "huber", "hinge", "squared_hinge"} or Loss
+        "auto" is squared for a continuous concept, cross-entropy otherwise. The squared loss needs
         only moments; with a given rank it streams.
     classifier : scikit-learn estimator, optional
         What finds the directions instead of `loss`: anything with `coef_` after `fit`. It sees a
@@ -123,7 +123,7 @@ class INLP(BaseEraser):
 
     def _check_parameters(self, n_features: int) -> None:
         check_rank(self.rank, n_features)
-        check_number(self.alpha, "alpha", strict=self.loss != "squared")
+        check_number(self.alpha, "alpha", strict=not solves_by_least_squares(self.loss))
         check_number(self.tol, "tol", most=float("inf"))
         check_number(self.validation_fraction, "validation_fraction", strict=True, most=0.9)
         check_rng(self.random_state)
@@ -132,7 +132,8 @@ class INLP(BaseEraser):
         return True
 
     def _why_not_streaming(self) -> str:
-        if self.loss == "squared" and self.rank != "auto" and self.classifier is None:
+        quadratic = solves_by_least_squares(self.loss)
+        if quadratic and self.rank != "auto" and self.classifier is None:
             return ""
         return "every round fits a predictor on all rows; loss='squared' with a given rank streams"
 
@@ -147,8 +148,6 @@ class INLP(BaseEraser):
         }
 
     def _loss(self, moments: Moments) -> Loss:
-        if self.loss == "auto":
-            return super()._loss(moments)
         return loss_for(self.loss, moments.kind, len(moments.labels))
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
@@ -164,7 +163,7 @@ class INLP(BaseEraser):
     def _finder(self, moments: Moments, data: Data | None) -> Finder:
         if data is not None and self.classifier is not None:
             return self._classifier_finder(data, moments, np.ones(data.rows.n_samples, bool))
-        if self._loss(moments).name == "squared":
+        if self._loss(moments).quadratic:
             return least_squares_finder(moments, alpha=self.alpha, center=self.fit_intercept)
         assert data is not None
         return glm_finder(self._problem(data, moments, data.weights))

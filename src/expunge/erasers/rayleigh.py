@@ -134,7 +134,7 @@ class RayleighEraser(BaseEraser):
 
     def _loss(self, moments: Moments) -> Loss:
         """The certificate's loss; without centring the directions are those of the squared loss."""
-        name = "cross_entropy" if self.center and moments.kind != "continuous" else "squared"
+        name = "auto" if self.center else "squared"
         return loss_for(name, moments.kind, len(moments.labels))
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from expunge.concept import Concept
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError, NotConverged
-from expunge.game.closed_form import Rank, closed_form
-from expunge.game.descent_ascent import DescentAscent, descent_ascent
+from expunge.game.closed_form import Rank
 from expunge.game.losses import Loss, loss_for
-from expunge.game.null_model import NullModel, null_model
-from expunge.game.predictor import Problem
-from expunge.game.result import Callback, SolveResult, Step, StopReason
-from expunge.game.subspace_ascent import SubspaceAscent, subspace_ascent
+from expunge.game.null_model import Observed, needs_rows, null_model
+from expunge.game.result import Callback
+from expunge.game.solver import Game, SolveOptions, Solver
+from expunge.game.solvers import check_solver, solver_for
 from expunge.inputs import ConceptType, check_choice, check_number, check_rank, check_rng
 from expunge.linalg import Array
 from expunge.moments import Moments
-from expunge.rows.base import Rows
-from expunge.rows.mapped import MappedRows
 
-__all__ = ["RLACE", "Solver"]
-
-Solver = str | DescentAscent | SubspaceAscent
-
-SOLVERS = ("auto", "closed_form", "descent_ascent", "subspace_ascent")
+__all__ = ["RLACE"]
 
 
 @register
@@ -52,10 +43,11 @@ class RLACE(BaseEraser):
     ----------
     rank : int or "auto"
         Directions to erase. More than the concept needs are filled up with those of least variance.
-    loss : {"cross_entropy", "squared", "hinge", "squared_hinge"} or Loss
-        Below the concept's rank the hinge is played with a rounded kink, and so is its history; the
-        certificate is of the hinge itself.
-    solver : {"auto", "closed_form", "descent_ascent", "subspace_ascent"} or settings
+    loss : {"auto", "cross_entropy", "squared", "huber", "hinge", "squared_hinge"} or Loss
+        "auto" is squared for a continuous concept, cross-entropy otherwise. Below the concept's
+        rank the hinge is played with a rounded kink, and so is its history; the certificate is of
+        the hinge itself.
+    solver : {"auto", "closed_form", "descent_ascent", "subspace_ascent"} or Solver
         "auto" takes the closed form where it is exact and subspace ascent below; "descent_ascent"
         is the paper's relaxation. Settings beyond the parameters here: `DescentAscent(...)`,
         `SubspaceAscent(...)`; the paper's: ``RLACE(1, **paper_settings("static"))``.
@@ -127,8 +119,8 @@ class RLACE(BaseEraser):
         self,
         rank: Rank = "auto",
         *,
-        loss: str | Loss = "cross_entropy",
-        solver: Solver = "auto",
+        loss: str | Loss = "auto",
+        solver: str | Solver = "auto",
         fit_intercept: bool = True,
         alpha: float = 1e-4,
         concept_type: ConceptType = "auto",
@@ -172,8 +164,7 @@ class RLACE(BaseEraser):
 
     def _check_parameters(self, n_features: int) -> None:
         check_rank(self.rank, n_features)
-        if not isinstance(self.solver, DescentAscent | SubspaceAscent):
-            check_choice(self.solver, SOLVERS, "solver")
+        check_solver(self.solver)
         check_choice(self.scale, ("none", "std"), "scale")
         check_number(self.alpha, "alpha", strict=True)
         check_number(self.tol, "tol", most=float("inf"))
@@ -205,105 +196,54 @@ class RLACE(BaseEraser):
     def _certificate_terms(self) -> dict[str, Any]:
         return {"fit_intercept": self.fit_intercept, "alpha": self.alpha, "tol": self.tol}
 
-    def _solver_name(self, null: NullModel) -> str:
-        """What to run; "auto" decides by whether a closed form exists."""
-        if isinstance(self.solver, DescentAscent):
-            return "descent_ascent"
-        if isinstance(self.solver, SubspaceAscent):
-            return "subspace_ascent"
-        if self.solver != "auto":
-            return self.solver
-        exact = self.rank == "auto" or self.rank >= null.rank
-        return "closed_form" if exact else "subspace_ascent"
+    def _check_stream(self, concept: Concept) -> None:
+        loss = loss_for(self.loss, concept.kind, concept.width)
+        if needs_rows(loss, concept.kind):
+            raise InputError(
+                f"RLACE(loss={loss.name!r}) cannot stream a continuous concept: the residuals of "
+                "this loss depend on a constant that only all rows together tell",
+                "a chunk of rows",
+                "Call fit on all rows, or take loss='squared', which streams",
+            )
 
     def _loss(self, moments: Moments) -> Loss:
         return loss_for(self.loss, moments.kind, len(moments.labels))
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
-        units = seen.moments.spreads if self.scale == "std" else None
-        moments = seen.moments if units is None else seen.moments.in_units(units)
-        null = null_model(self._loss(moments), moments, self.fit_intercept)
-        name = self._solver_name(null)
-        if name == "closed_form":
-            fills = self.rank != "auto" and self.rank > null.rank
-            if data is not None and fills and moments.xx is None:
-                moments = data.moments(second=True)
-                moments = moments if units is None else moments.in_units(units)
-            U = closed_form(null, moments, self.rank)
-            found = SolveResult(U, null.value, name, StopReason.EXACT, (Step(1, null.value),))
-        elif data is None:
-            raise InputError(
-                f"solver={name!r} needs the rows themselves, not only their moments",
-                f"a stream by partial_fit with rank={self.rank!r}",
-                f"Call fit on all rows, or take rank={null.rank} or more, which streams",
-            )
-        else:
-            data = data if units is None else replace(data, rows=_in_units(data.rows, units))
-            found = self._play(name, self._problem(data, moments), null.rank)
-        self._warn(found)
+        game = self._game(seen, data)
+        solver = solver_for(self.solver, game)
+        found = solver.run(game, self._options())
+        if note := solver.caution(found.reason):
+            warnings.warn(NotConverged(f"{solver.name} {note}"), stacklevel=4)
         center = seen.moments.mean_x if self.fit_intercept else None
         left, right = found.basis, found.basis.T
-        if units is not None:
-            left, right = left * units[:, None], right / units
-        return Solution(left, right, center, name, found.value, found.history, found.spectrum)
-
-    def _problem(self, data: Data, moments: Moments) -> Problem:
-        if moments.xx is None:
-            moments = data.moments(second=True)
-        return Problem(
-            data.rows,
-            data.concept,
-            self._loss(moments).smoothed,
-            moments,
-            weights=data.weights,
-            alpha=self.alpha,
-            fit_intercept=self.fit_intercept,
+        if game.units is not None:
+            left, right = left * game.units[:, None], right / game.units
+        return Solution(
+            left, right, center, solver.name, found.value, found.history, found.spectrum
         )
 
-    def _play(self, name: str, problem: Problem, own: int) -> SolveResult:
-        """Run an iterative solver."""
-        rank = own if self.rank == "auto" else self.rank
-        rng = check_rng(self.random_state)
-        if name == "descent_ascent":
-            return descent_ascent(
-                problem,
-                rank,
-                settings=self.solver if isinstance(self.solver, DescentAscent) else None,
-                step_size=self.step_size,
-                batch_size=self.batch_size,
-                evaluate_every=self.evaluate_every,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=rng,
-                callback=self.callback,
-                verbose=self.verbose,
-            )
-        return subspace_ascent(
-            problem,
-            rank,
-            settings=self.solver if isinstance(self.solver, SubspaceAscent) else None,
-            restarts=self.restarts,
+    def _game(self, seen: Statistics, data: Data | None) -> Game:
+        moments, units = seen.moments, None
+        observed = None if data is None else Observed(data.rows, data.concept, data.weights)
+        loss = self._loss(moments)
+        null = null_model(loss, moments, self.fit_intercept, observed)
+        if self.scale == "std":
+            units = moments.spreads
+            moments, null = moments.in_units(units), null.in_units(units)
+        rank = null.rank if self.rank == "auto" else self.rank
+        return Game(rank, loss, moments, null, self.fit_intercept, self.alpha, observed, units)
+
+    def _options(self) -> SolveOptions:
+        """The parameters that any solver may use."""
+        return SolveOptions(
+            rng=check_rng(self.random_state),
             max_iter=self.max_iter,
             tol=self.tol,
-            rng=rng,
+            step_size=self.step_size,
+            batch_size=self.batch_size,
+            evaluate_every=self.evaluate_every,
+            restarts=self.restarts,
             callback=self.callback,
             verbose=self.verbose,
         )
-
-    def _warn(self, found: SolveResult) -> None:
-        """Say when a result is less than what was asked for."""
-        if found.reason is StopReason.INTERRUPTED:
-            note = f"{found.solver} was interrupted; the best eraser so far is kept"
-        elif found.reason is StopReason.DIVERGED:
-            note = f"{found.solver} diverged; the best eraser so far is kept; lower step_size"
-        elif found.reason is StopReason.MAX_ITER and found.solver == "subspace_ascent":
-            note = f"{found.solver} reached max_iter before its gradient was small; raise max_iter"
-        else:
-            return
-        warnings.warn(NotConverged(note), stacklevel=5)
-
-
-def _in_units(rows: Rows, units: Array) -> Rows:
-    """The rows in other units, in their own type."""
-    kind = rows.dtype if rows.dtype.kind == "f" else np.dtype(np.float64)
-    return MappedRows(rows, lambda X, which: X / units.astype(kind), kind)

@@ -25,10 +25,10 @@ import numpy as np
 
 from expunge.concept import Concept, Label
 from expunge.erasure import Erasure
-from expunge.errors import NotConverged
+from expunge.errors import InputError, NotConverged
 from expunge.game.kept import LEAST, Kept, kept_in_moments, kept_in_rows, least_spreads
 from expunge.game.losses import Loss
-from expunge.game.null_model import null_model
+from expunge.game.null_model import Observed, needs_rows, null_model
 from expunge.game.predictor import Problem, dual_bound, fit_predictor
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -139,11 +139,17 @@ class _Part:
     bound: float
 
     @property
+    def proven(self) -> float:
+        """The lower bound; a loss is never negative."""
+        return max(self.value, 0.0)
+
+    @property
     def gap(self) -> float:
-        return max(self.bound - self.value, 0.0)
+        return max(self.bound - self.proven, 0.0)
 
     def is_erased(self, tol: float) -> bool:
-        return self.gap <= tol * self.bound
+        """Judged by what the residuals prove, not by what a loss should be."""
+        return self.bound - self.value <= tol * self.bound
 
     def learn(self, value: float, primal: float) -> None:
         """Take in a better lower and upper bound, unless they contradict each other."""
@@ -227,16 +233,17 @@ def certify(
         moments = rows.moments(concept, weights, second=False)
     if kept is None:
         kept = kept_in_rows(rows, erasure, moments, concept, weights)
+    observed = Observed(rows, concept, weights)
     units = np.maximum(kept.spreads, 0.0 if floor is None else floor)
     least = np.minimum(_least_units(moments, erasure), units)
     least = np.maximum(least, 0.0 if floor is None else floor)
-    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, least)
+    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, least, observed)
     if not all(part.is_erased(tol) for part in parts):
         full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
         exact = kept_in_moments(full, erasure)
         assert exact is not None  # second moments are known
         units = np.maximum(exact.spreads, 0.0 if floor is None else floor)
-        parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units)
+        parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units, observed)
     open_ = [part for part in parts if not part.is_erased(tol)]
     if open_:
         precision = float(np.clip(tol, *PRECISION)) / 10
@@ -284,7 +291,7 @@ def certify_moments(
     """
     kept = kept or kept_in_moments(moments, erasure)
     units = _least_units(moments, erasure) if kept is None else kept.spreads
-    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units)
+    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units, None)
     return _certificate(parts, moments, loss, alpha, tol, units, kept)
 
 
@@ -312,20 +319,26 @@ def _without_training(
     fit_intercept: bool,
     alpha: float,
     units: Array,
+    observed: Observed | None,
 ) -> list[_Part]:
     """The parts of a concept with the bound that the null model's residuals give."""
-    origin = None
+    whole, origin = None, None
+    if needs_rows(loss, moments.kind):  # one pass for all parts
+        whole = null_model(loss, moments, fit_intercept, observed)
     if not fit_intercept:
         origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
     parts = []
     for columns in _columns_of(moments, loss):
-        of_part = moments if columns is None else moments.only(columns)
-        null = null_model(loss, of_part, fit_intercept)
+        if whole is not None:
+            null = whole if columns is None else whole.only(columns)
+        else:
+            of_part = moments if columns is None else moments.only(columns)
+            null = null_model(loss, of_part, fit_intercept)
         G = null.gradient - erasure.left @ (erasure.right @ null.gradient)
         if origin is not None:
             G = G + np.outer(origin, null.residual_mean)
         value = null.value - float(np.sum((G / units[:, None]) ** 2)) / (2 * alpha)
-        value = max(value, 0.0) if np.isfinite(value) else 0.0
+        value = value if np.isfinite(value) else -np.inf
         parts.append(_Part(columns, min(value, null.value), null.value, null.value))
     return parts
 
@@ -357,6 +370,12 @@ class _Play:
             problem = self.problem(smooth)
             found = fit_predictor(problem, tol=precision, max_passes=max_passes, start=start)
             start, lower = (found.coef, found.intercept), max(lower, found.lower_bound)
+        if found.loss < -ROUNDING * problem.null.value:
+            raise InputError(
+                f"The loss {loss.name!r} is negative: a bound on what is left would mean nothing",
+                f"a mean of {found.loss:.3g} for a trained predictor",
+                "Add to it what depends on the target alone, so that it is never below zero",
+            )
         if len(parts) == 1:
             upper = (
                 found.value if smooth is loss else self._value(loss, found.coef, found.intercept)
@@ -389,7 +408,7 @@ def _certificate(
 ) -> Certificate:
     value, primal, bound, gap = (
         float(sum(getattr(part, name) for part in parts))
-        for name in ("value", "primal", "bound", "gap")
+        for name in ("proven", "primal", "bound", "gap")
     )
     erased = all(part.is_erased(tol) for part in parts)
     worst = None

@@ -59,10 +59,8 @@ class Ascent:
         self.n_passes = 0
 
     def at_ridge(self, alpha: float) -> None:
-        """Change the ridge; what was seen of the Hessian at another one is forgotten."""
-        if alpha != self.problem.alpha:
-            self.problem.alpha = alpha
-            self.problem.curvature_pairs.clear()
+        """Change the ridge."""
+        self.problem.alpha = alpha
 
     def solve(self, U: Array, tol: float) -> Point:
         """The inner problem at U, started where the last one ended."""

@@ -9,18 +9,45 @@ solution contains the columns of A. So K = rank A is the fewest directions that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from expunge.errors import InputError
 from expunge.game.null_model import NullModel
+from expunge.game.result import SolveResult, Step, StopReason
+from expunge.game.solver import Game, Needs, SolveOptions, Solver
 from expunge.linalg import Array, least_variance_directions
 from expunge.moments import Moments
 
-__all__ = ["Rank", "closed_form"]
+__all__ = ["ClosedForm", "Rank", "closed_form"]
 
 Rank = int | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class ClosedForm(Solver):
+    """The exact solution at the concept's own rank and above it, from moments alone."""
+
+    name = "closed_form"
+    needs = Needs(rows=False, smooth=False, loss=(), own_rank=True)
+
+    def solve(self, game: Game, options: SolveOptions) -> SolveResult:
+        """The span of XᵀR0, filled up with what varies least; there is nothing to iterate.
+
+        Parameters
+        ----------
+        game : Game
+        options : SolveOptions
+            Not used.
+
+        Returns
+        -------
+        SolveResult
+        """
+        moments = game.moments if game.rank == game.null.rank else game.full_moments
+        U, value = closed_form(game.null, moments, game.rank), game.null.value
+        return SolveResult(U, value, self.name, StopReason.EXACT, (Step(1, value),))
 
 
 def closed_form(null: NullModel, moments: Moments, rank: Rank = "auto") -> Array:
@@ -32,24 +59,15 @@ def closed_form(null: NullModel, moments: Moments, rank: Rank = "auto") -> Array
     moments : Moments
         With Sxx when `rank` exceeds the concept's own.
     rank : int or "auto"
-        "auto" is the rank of XᵀR0. More directions are filled up with those of least variance.
+        "auto" is the rank of XᵀR0, the least there may be: no fewer directions reach the bound.
+        More are filled up with those of least variance.
 
     Returns
     -------
     array of shape (d, K)
-
-    Raises
-    ------
-    InputError
-        When `rank` is below the rank of XᵀR0: then no K directions reach the bound.
     """
     U, own = null.directions, null.rank
     if rank == "auto" or rank == own:
         return U
-    if rank < own:
-        raise InputError(
-            f"solver='closed_form' needs rank >= {own} for this concept",
-            f"rank={rank}",
-            f"Pass rank={own} or rank='auto' for the exact solution",
-        )
+    assert rank > own
     return np.hstack([U, least_variance_directions(U, moments.cov_xx, rank - own)])

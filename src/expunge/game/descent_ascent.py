@@ -24,21 +24,22 @@ from expunge.errors import InputError
 from expunge.game.fantope import Fantope
 from expunge.game.predictor import Predictor, fit_predictor
 from expunge.game.problem import SINGLE_OFFSET, Problem
-from expunge.game.result import Callback, SolveResult, Step, StopReason
+from expunge.game.result import SolveResult, Step, StopReason
+from expunge.game.solver import Game, SolveOptions, Solver
 from expunge.inputs import check_choice, check_number
 from expunge.linalg import Array
 from expunge.parallel import one_blas_thread
 from expunge.progress import Progress
 
-__all__ = ["DescentAscent", "descent_ascent", "paper_settings"]
+__all__ = ["DescentAscent", "paper_settings"]
 
 HUGE = 1e150  # size of a gradient in Q at which the steps have diverged
 SPREAD = 0.4  # average standard deviation of a column that the steps are made for
 
 
 @dataclass(frozen=True)
-class DescentAscent:
-    """Settings of the solver beyond those that `RLACE` has itself.
+class DescentAscent(Solver):
+    """The paper's solver, with its settings beyond those that `RLACE` has itself.
 
     Parameters
     ----------
@@ -67,6 +68,65 @@ class DescentAscent:
     weight_decay: float = 0.0
     start: Literal["vertex", "center"] = "vertex"
     width: int | Literal["auto"] | None = "auto"
+
+    name = "descent_ascent"
+
+    def caution(self, reason: StopReason) -> str:
+        """As for every solver, and where the steps diverged."""
+        if reason is StopReason.DIVERGED:
+            return "diverged; the best eraser so far is kept; lower step_size"
+        return super().caution(reason)
+
+    def solve(self, game: Game, options: SolveOptions) -> SolveResult:
+        """The eraser with the highest evaluated loss along the paper's iteration.
+
+        Parameters
+        ----------
+        game : Game
+        options : SolveOptions
+            50,000 iterations by default. Stops when an evaluated eraser is within ``tol`` of the
+            bound, relatively. `rng` decides the start and every batch.
+
+        Returns
+        -------
+        SolveResult
+            An interruption (Ctrl-C) returns the best so far, with `reason` INTERRUPTED; so do steps
+            that diverge, with DIVERGED.
+
+        Raises
+        ------
+        InputError
+            For bad settings, and when the steps diverge before the first evaluation.
+        """
+        run = _Run(game.problem, game.rank, self, options)
+        iterations, reason = options.max_iter or 50_000, StopReason.MAX_ITER
+        tol, callback = options.tol, options.callback
+        with Progress("descent-ascent", iterations, options.verbose) as bar, one_blas_thread():
+            try:
+                for step in range(1, iterations + 1):
+                    with np.errstate(over="ignore", invalid="ignore"):  # divergence is seen inside
+                        run.iterate()
+                    if step % options.evaluate_every == 0 or step == iterations:
+                        record, gap = run.evaluate(step)
+                        bar.update(step, f"gap {gap:.2e}, best {run.best_gap:.2e}")
+                        if tol > 0 and gap <= tol:
+                            reason = StopReason.CONVERGED
+                            break
+                        if callback is not None and callback(record):
+                            reason = StopReason.STOPPED
+                            break
+            except KeyboardInterrupt:
+                reason = StopReason.INTERRUPTED
+                run.evaluate_if_never()
+            except _Diverged as error:
+                reason = StopReason.DIVERGED
+                if run.best is None:
+                    raise InputError(
+                        "The steps of descent-ascent diverged before the first evaluation",
+                        f"step_size={options.step_size!r}",
+                        "Pass a smaller step_size",
+                    ) from error
+        return run.finish(reason)
 
 
 def paper_settings(experiment: str) -> dict[str, Any]:
@@ -100,80 +160,6 @@ def paper_settings(experiment: str) -> dict[str, Any]:
     }
 
 
-def descent_ascent(
-    problem: Problem,
-    rank: int,
-    *,
-    settings: DescentAscent | None = None,
-    step_size: float = 0.005,
-    batch_size: int = 128,
-    evaluate_every: int = 1000,
-    max_iter: int | None = None,
-    tol: float = 1e-6,
-    rng: np.random.Generator,
-    callback: Callback | None = None,
-    verbose: bool = False,
-) -> SolveResult:
-    """The eraser with the highest evaluated loss along the paper's iteration.
-
-    Parameters
-    ----------
-    problem : Problem
-    rank : int
-        K.
-    settings : DescentAscent, optional
-    step_size, batch_size, evaluate_every, max_iter
-        As in `RLACE`; 50,000 iterations by default.
-    tol : float
-        Stops when an evaluated eraser is within ``tol`` of the bound, relatively; 0 never stops.
-    rng : numpy.random.Generator
-        Decides the start and every batch.
-    callback : callable, optional
-        Called with each `Step`; a true answer stops.
-    verbose : bool
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    SolveResult
-        An interruption (Ctrl-C) returns the best so far, with `reason` INTERRUPTED; so do steps
-        that diverge, with DIVERGED.
-
-    Raises
-    ------
-    InputError
-        For bad settings, and when the steps diverge before the first evaluation.
-    """
-    run = _Run(problem, rank, settings or DescentAscent(), step_size, batch_size, rng)
-    iterations, reason = max_iter or 50_000, StopReason.MAX_ITER
-    with Progress("descent-ascent", iterations, verbose) as progress, one_blas_thread():
-        try:
-            for step in range(1, iterations + 1):
-                with np.errstate(over="ignore", invalid="ignore"):  # divergence is noticed inside
-                    run.iterate()
-                if step % evaluate_every == 0 or step == iterations:
-                    record, gap = run.evaluate(step)
-                    progress.update(step, f"gap {gap:.2e}, best {run.best_gap:.2e}")
-                    if tol > 0 and gap <= tol:
-                        reason = StopReason.CONVERGED
-                        break
-                    if callback is not None and callback(record):
-                        reason = StopReason.STOPPED
-                        break
-        except KeyboardInterrupt:
-            reason = StopReason.INTERRUPTED
-            run.evaluate_if_never()
-        except _Diverged as error:
-            reason = StopReason.DIVERGED
-            if run.best is None:
-                raise InputError(
-                    "The steps of descent-ascent diverged before the first evaluation",
-                    f"step_size={step_size!r}",
-                    "Pass a smaller step_size",
-                ) from error
-    return run.finish(reason)
-
-
 class _Diverged(Exception):
     """The predictor has left what floating point can hold."""
 
@@ -186,9 +172,7 @@ class _Run:
         problem: Problem,
         rank: int,
         settings: DescentAscent,
-        step_size: float,
-        batch_size: int,
-        rng: np.random.Generator,
+        options: SolveOptions,
     ) -> None:
         check_choice(settings.optimizer, ("sgd", "adam"), "optimizer")
         check_choice(settings.start, ("vertex", "center"), "start")
@@ -196,16 +180,17 @@ class _Run:
         check_number(settings.weight_decay, "weight_decay")
         if settings.width not in (None, "auto"):
             check_number(settings.width, "width", least=rank, whole=True)
+        rng = options.rng
         self.problem, self.settings, self.rng = problem, settings, rng
-        self.size = step_size
+        self.size = options.step_size
         d, m = problem.null.gradient.shape
         at_center = settings.start == "center"
         self.Q = Fantope.center(d, rank) if at_center else Fantope.random_vertex(d, rank, rng)
         self.theta = rng.standard_normal((d, m)) / np.sqrt(d)
         self.b = np.zeros(m)
         self.width = rank + 2 * m + 32 if settings.width == "auto" else settings.width
-        self.moves = _Moves(settings, step_size)
-        self.batches = problem.rows.batches(batch_size, rng)
+        self.moves = _Moves(settings, options.step_size)
+        self.batches = problem.rows.batches(options.batch_size, rng)
         self.single = problem.offset <= SINGLE_OFFSET  # else float32 would cancel
         self.table = self._target_table()
         self.losses: list[float] = []
@@ -277,7 +262,7 @@ class _Run:
         if self.best is None or found.value > self.best[0]:
             self.best = found.value, U, self.Q
         bound = self.problem.null.value
-        gap = max(bound - found.lower_bound, 0.0) / bound
+        gap = max(bound - found.lower_bound, 0.0) / (bound or 1.0)
         self.best_gap = min(self.best_gap, gap)
         return record, gap
 
@@ -302,7 +287,7 @@ class _Run:
         return SolveResult(
             basis=U,
             value=value,
-            solver="descent_ascent",
+            solver=self.settings.name,
             reason=reason,
             history=tuple(self.history),
             n_passes=self.problem.n_passes,

@@ -122,15 +122,26 @@ def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
     -------
     Kept or None
     """
-    if moments.xx is None and erasure.rank < erasure.n_features:
+    if moments.xx is None and not _mixes_nothing(erasure, moments.squares > 0):
         return None
-    # with every direction erased nothing is left, whatever the covariances
     S = np.diag(moments.squares) / moments.weight if moments.xx is None else moments.cov_xx
     T = S - erasure.left @ (erasure.right @ S)  # M Σ
     after = np.diag(T) - np.einsum("ij,ij->i", T @ erasure.right.T, erasure.left)
     before = moments.squares / moments.weight
     noise = moments.eps * moments.n_features * before  # products of float32 tell no less apart
     return _kept(before, np.where(after > noise, after, 0.0), moments)
+
+
+def _mixes_nothing(erasure: Erasure, varies: NDArray[np.bool_]) -> bool:
+    """Whether columns that vary are only shrunk, so that covariances play no part.
+
+    So it is where every direction is erased, as far as the strength of the erasure goes.
+    """
+    if erasure.rank < np.count_nonzero(varies):
+        return erasure.rank == 0
+    taken = (erasure.left @ erasure.right)[:, varies]
+    taken[np.flatnonzero(varies), np.arange(taken.shape[1])] = 0.0
+    return bool(np.abs(taken).max(initial=0.0) <= ROUNDING)
 
 
 def least_spreads(moments: Moments) -> Array:

@@ -1,15 +1,17 @@
 """Losses of the predictor: what it minimises and the eraser maximises.
 
-A loss ℓ(y, s) is convex in the scores s, m numbers per row. Four come built in. To plug in another,
-subclass `ColumnLoss` (a sum over columns) or `Loss` and give values and derivatives; the null
-model, the closed form, the predictor and the certificate then work with it.
+A loss ℓ(y, s) is convex in the scores s, m numbers per row, and nowhere negative. Five come built
+in. To plug in another, subclass `ColumnLoss` (a sum over columns) or `Loss` and give values and
+derivatives; the null model, the closed form, the predictor and the certificate then work with it,
+for classes, labels and numbers alike.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.optimize
@@ -23,24 +25,32 @@ __all__ = [
     "LOSSES",
     "ColumnLoss",
     "Hinge",
+    "Huber",
     "Logistic",
     "Loss",
     "Multinomial",
     "SmoothHinge",
     "Squared",
     "SquaredHinge",
+    "check_tangents",
     "loss_for",
+    "solves_by_least_squares",
 ]
+
+PROBED = 64  # rows on which a plugged-in loss is tried before it is believed
 
 
 class Loss(ABC):
-    """A convex loss of targets Y (b x m) and scores S (b x m)."""
+    """A convex loss of targets Y (b x m) and scores S (b x m), never negative."""
 
     name: ClassVar[str] = "custom"
     kinds: ClassVar[frozenset[Kind]] = frozenset({"classes"})
     in_bits: ClassVar[bool] = False  # whether a gap in this loss is an amount of information
     threshold: ClassVar[float] = 0.0  # scores above it say "yes"
     separable: ClassVar[bool] = False  # whether it is a sum of losses of single columns
+    smooth: ClassVar[bool] = True  # whether it has no kink
+    # whether it is c‖y - s‖²: then means and covariances tell all of it, for numbers too
+    quadratic: ClassVar[bool] = False
 
     def encode(self, Z: Array, kind: Kind) -> Array:
         """Targets (b x m) of concept columns (b x width): one 0/1 column for two classes."""
@@ -72,15 +82,25 @@ class Loss(ABC):
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Constant scores b (m,) that minimise Σ w ℓ(y, b), with weights w of shape (b, 1)."""
         ones, w1 = np.ones((len(Y), 1)), w[:, 0]
-        found = scipy.optimize.minimize(
+
+        def slope(b: Array) -> Array:
+            return np.asarray(w1 @ self.derivative(Y, ones * b))
+
+        b = scipy.optimize.minimize(
             lambda b: float(w1 @ self.values(Y, ones * b)),
             np.zeros(Y.shape[1]),
-            jac=lambda b: w1 @ self.derivative(Y, ones * b),
+            jac=slope,
             hess=lambda b: self.curvature(Y, ones * b, w1),
             method="trust-exact",
             options={"gtol": 1e-13},
-        )
-        return np.asarray(found.x)
+        ).x
+        for _ in range(8):  # values tell half the digits of b, derivatives all of them
+            bend = np.linalg.pinv(self.curvature(Y, ones * b, w1), hermitian=True)
+            closer = b - bend @ slope(b)
+            if not np.linalg.norm(slope(closer)) < np.linalg.norm(slope(b)):
+                break
+            b = closer
+        return np.asarray(b)
 
     def null_residual(self, Y: Array, w: Array, intercept: Array) -> Array:
         """Derivative at constant scores (b x m); its weighted sum is 0 where they are optimal."""
@@ -89,9 +109,33 @@ class Loss(ABC):
     def balance(self, Y: Array, w: Array, intercept: Array, slope: Array) -> tuple[Array, float]:
         """Constant scores b and a share t with (1 - t) slope + t Σ w ℓ'(y, b) = 0.
 
-        For the certificate: a small t makes it tight. The answer here, the best constant scores
-        and t = 1, is right for every loss, and never tight.
+        For the certificate: a small t makes it tight. Σ w ℓ'(y, b) = -τ slope is solved by Newton's
+        steps, for a τ that moves the scores by about a spread of the targets, or less. The answer
+        where that fails, the best constant scores and t = 1, is right for every loss, and never
+        tight.
         """
+        ones, w1 = np.ones((len(Y), 1)), w[:, 0]
+        spread = np.sqrt(w1 @ (Y - w1 @ Y) ** 2).max()
+
+        def step(b: Array, left: Array) -> Array:
+            bend = self.curvature(Y, ones * b, w1)
+            if not (np.isfinite(bend).all() and np.isfinite(left).all()):
+                return np.full_like(b, np.nan)
+            return np.asarray(np.linalg.pinv(bend, hermitian=True) @ left)
+
+        # what no scores can change, the sum of a softmax, has no slope but rounding
+        slope = self.curvature(Y, ones * intercept, w1) @ step(intercept, slope)
+        size = float(np.abs(step(intercept, slope)).max())
+        times = spread / size if size > 1e-200 else 0.0
+        with np.errstate(all="ignore"):  # too long a step is noticed by where it leads
+            for _ in range(10):
+                b = intercept
+                for _ in range(20):
+                    left = w1 @ self.derivative(Y, ones * b) + times * slope
+                    if np.abs(left).max() <= 1e-12 * times * np.abs(slope).max():
+                        return b, 1 / (1 + times)
+                    b = b - step(b, left)
+                times /= 4
         return intercept, 1.0
 
     def hits(self, Y: Array, S: Array, kind: Kind) -> Array:
@@ -145,17 +189,30 @@ class ColumnLoss(Loss):
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Constant scores that minimise Σ w e(y, b) in each column; w is (b, 1) or (b, m).
 
-        The derivative grows with b, so bisection finds its zero.
+        The derivative grows with b, so its zero can be bracketed. Newton's steps find it, or
+        halving where they leave the bracket.
         """
+        ones = np.ones((len(Y), 1))
 
         def slope(b: Array) -> Array:
-            return np.asarray((w * self.derivative(Y, np.ones((len(Y), 1)) * b)).sum(axis=0))
+            return np.asarray((w * self.derivative(Y, ones * b)).sum(axis=0))
 
         low, high = -np.ones(Y.shape[1]), np.ones(Y.shape[1])
         for _ in range(1000):
             if np.all(slope(low) <= 0) and np.all(slope(high) >= 0):
                 break
             low, high = 2 * low, 2 * high
+        b = (low + high) / 2
+        for _ in range(50):
+            R = w * self.derivative(Y, ones * b)
+            left = R.sum(axis=0)
+            if np.all(np.abs(left) <= 1e-15 * np.abs(R).sum(axis=0)):
+                return np.asarray(b)
+            low, high = np.where(left > 0, low, b), np.where(left > 0, b, high)
+            bend = (w * self.second(Y, ones * b)).sum(axis=0)
+            step = np.divide(left, bend, out=np.full_like(b, np.inf), where=bend > 0)
+            inside = (b - step > low) & (b - step < high)
+            b = np.where(inside, b - step, (low + high) / 2)
         return _zero(slope, low, high)
 
     def balance(self, Y: Array, w: Array, intercept: Array, slope: Array) -> tuple[Array, float]:
@@ -257,6 +314,7 @@ class Squared(ColumnLoss):
     name = "squared"
     threshold = 0.5
     kinds = frozenset({"classes", "labels", "continuous"})
+    quadratic = True
 
     def elements(self, Y: Array, S: Array) -> Array:
         """(y - s)²."""
@@ -273,6 +331,55 @@ class Squared(ColumnLoss):
     def null_intercept(self, Y: Array, w: Array) -> Array:
         """Mean target."""
         return _column_means(Y, w)
+
+
+@dataclass(frozen=True)
+class Huber(ColumnLoss):
+    """Huber's loss: ½ r² for errors r = y - s up to `delta`, then delta (|r| - delta/2).
+
+    Large errors count by their size, not by its square, so a few wild numbers decide little.
+
+    Parameters
+    ----------
+    delta : float
+        Where it turns linear, in the units of the concept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> from expunge.game.losses import Huber
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 4))
+    >>> z = X @ [1.0, 0.0, -1.0, 0.0] + rng.standard_cauchy(300)
+    >>> ex.RLACE(loss=Huber(delta=0.5)).fit(X, z).certificate_.erased
+    True
+    """
+
+    name = "huber"
+    threshold = 0.5
+    kinds = frozenset({"classes", "labels", "continuous"})
+
+    delta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < np.inf:
+            raise InputError(
+                "delta must be a positive number", f"delta={self.delta!r}", "Pass e.g. delta=1.0"
+            )
+
+    def elements(self, Y: Array, S: Array) -> Array:
+        """½ r² or delta (|r| - delta/2)."""
+        r = np.abs(Y - S)
+        return np.where(r < self.delta, r**2 / 2, self.delta * (r - self.delta / 2))
+
+    def derivative(self, Y: Array, S: Array) -> Array:
+        """S - y, clipped at ±delta."""
+        return np.clip(S - Y, -self.delta, self.delta)
+
+    def second(self, Y: Array, S: Array) -> Array:
+        """1 where the error is below delta."""
+        return np.where(np.abs(Y - S) < self.delta, 1.0, 0.0)
 
 
 class _Margin(ColumnLoss):
@@ -315,6 +422,7 @@ class Hinge(_Margin):
     """
 
     name = "hinge"
+    smooth = False
 
     def elements(self, Y: Array, S: Array) -> Array:
         """max(0, 1 - y s)."""
@@ -380,6 +488,8 @@ def _zero(increasing: Callable[[Array], Array], low: Array, high: Array) -> Arra
     """Where each entry of an increasing function passes zero between `low` and `high`."""
     for _ in range(200):
         middle = (low + high) / 2
+        if np.all((middle <= low) | (middle >= high)):
+            break
         right = increasing(middle) > 0
         low, high = np.where(right, low, middle), np.where(right, middle, high)
     return np.asarray((low + high) / 2)
@@ -402,18 +512,20 @@ def _cross_entropy(kind: Kind, width: int) -> Loss:
 LOSSES: dict[str, Callable[[Kind, int], Loss]] = {
     "cross_entropy": _cross_entropy,
     "squared": lambda kind, width: Squared(),
+    "huber": lambda kind, width: Huber(),
     "hinge": lambda kind, width: Hinge(),
     "squared_hinge": lambda kind, width: SquaredHinge(),
 }
 
 
-def loss_for(loss: str | Loss, kind: Kind, width: int) -> Loss:
+def loss_for(loss: str | Loss | None, kind: Kind, width: int) -> Loss:
     """The loss of that name for a concept of this kind and width.
 
     Parameters
     ----------
-    loss : str or Loss
-        A key of `LOSSES`, or an object that is used as it is.
+    loss : str, Loss or None
+        A key of `LOSSES`; "auto" or None, the squared loss for a continuous concept and
+        cross-entropy otherwise; or an object, which is tried before it is used as it is.
     kind : {"classes", "labels", "continuous"}
     width : int
         Number of classes, labels or components.
@@ -425,19 +537,29 @@ def loss_for(loss: str | Loss, kind: Kind, width: int) -> Loss:
     Raises
     ------
     InputError
-        For an unknown name, or a loss that cannot score this kind of concept.
+        For an unknown name, an object that lacks a piece, or a loss that cannot score this kind of
+        concept.
 
     Examples
     --------
     >>> from expunge.game.losses import loss_for
     >>> type(loss_for("cross_entropy", "classes", 3)).__name__
     'Multinomial'
+    >>> loss_for("auto", "continuous", 1).name
+    'squared'
     """
-    if loss not in LOSSES if isinstance(loss, str) else not hasattr(loss, "derivative"):
-        raise InputError(
-            "Unknown loss", repr(loss), f"Pass one of {', '.join(sorted(LOSSES))}, or a Loss object"
-        )
-    chosen = LOSSES[loss](kind, width) if isinstance(loss, str) else loss
+    if loss is None or (isinstance(loss, str) and loss == "auto"):
+        loss = "squared" if kind == "continuous" else "cross_entropy"
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            raise InputError(
+                "Unknown loss",
+                repr(loss),
+                f"Pass one of {', '.join(sorted(LOSSES))}, 'auto', or a Loss object",
+            )
+        chosen = LOSSES[loss](kind, width)
+    else:
+        chosen = _plugged_in(loss, kind, width)
     if kind not in chosen.kinds:
         fitting = [name for name, make in LOSSES.items() if kind in make(kind, width).kinds]
         raise InputError(
@@ -446,3 +568,94 @@ def loss_for(loss: str | Loss, kind: Kind, width: int) -> Loss:
             f"Pass loss={fitting[0]!r}, or say what the concept is with concept_type",
         )
     return chosen
+
+
+def solves_by_least_squares(loss: str | Loss) -> bool:
+    """Whether least squares trains the predictor of a loss, from moments alone, for any concept."""
+    if isinstance(loss, str):
+        return loss in LOSSES and LOSSES[loss]("classes", 2).quadratic
+    return bool(getattr(loss, "quadratic", False))
+
+
+def _plugged_in(loss: Any, kind: Kind, width: int) -> Loss:
+    """A loss object, if it has all pieces and keeps what they promise on a few targets."""
+    pieces = [name for name in vars(Loss) if not name.startswith("_")]
+    if getattr(loss, "separable", False) or kind == "labels" in getattr(loss, "kinds", ()):
+        pieces.append("elements")
+    missing = [name for name in pieces if not hasattr(loss, name)]
+    if missing or isinstance(loss, type):
+        what = f"no {', '.join(missing)}" if missing else "a class, not an object of it"
+        raise InputError(
+            "This is not a loss that can be plugged in",
+            f"{loss!r} with {what}",
+            "Pass an object of a subclass of ColumnLoss or Loss",
+        )
+    found: Loss = loss
+    if kind != "continuous" and kind in found.kinds:  # those of numbers are tried on the numbers
+        Z = np.eye(min(width, 8)) if kind == "classes" else np.array([[0.0] * width, [1.0] * width])
+        Y = found.encode(Z, kind)
+        check_tangents(found, Y, np.zeros(Y.shape[1]), np.ones(Y.shape[1]))
+    if kind == "continuous" in found.kinds and found.quadratic:
+        Z, S = np.random.default_rng(0).normal(size=(2, 16, width))
+        half = found.hessian(0 * Z, 0 * S)[0][0] / 2
+        if not np.allclose(found.values(found.encode(Z, kind), S), (Z - S) ** 2 @ half):
+            raise InputError(
+                f"The loss {found.name!r} says it is `quadratic`, but it is not c‖y - s‖²",
+                f"a {type(found).__name__}",
+                "Leave `quadratic` False; the rows then tell what moments cannot",
+            )
+    return found
+
+
+def check_tangents(loss: Loss, Y: Array, middle: Array, spread: Array) -> None:
+    """Refuse a loss that is not convex, not what its derivative says, or negative.
+
+    A certificate is as true as the inequality ℓ(y, t) >= ℓ(y, s) + ℓ'(y, s)(t - s), so that is
+    what is tried, at random scores; with kinks it holds for every subderivative.
+
+    Parameters
+    ----------
+    loss : Loss
+    Y : array of shape (b, m)
+        Targets.
+    middle, spread : arrays of shape (m,)
+        Where scores are tried, and how far from there.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.game.losses import Squared, check_tangents
+    >>> check_tangents(Squared(), np.array([[0.0], [1.0]]), np.zeros(1), np.ones(1))
+    """
+    rng = np.random.default_rng(0)
+    Y = np.repeat(Y[:PROBED], 16, axis=0)
+    near, far = (middle + size * spread * rng.normal(size=Y.shape) for size in (0.5, 3.0))
+    Y, S, T = np.vstack([Y, Y]), np.vstack([near, far]), np.vstack([far, near])
+    with np.errstate(all="ignore"):
+        at, there, R = loss.values(Y, S), loss.values(Y, T), loss.derivative(Y, S)
+        tangent = (R * (T - S)).sum(axis=1)
+        digits = 1e-9 * (np.abs(at) + np.abs(there) + np.abs(tangent)).max()
+        rounded = [smooth.values(Y, S) for smooth in loss.surrogates]
+        summed = loss.elements(Y, S).sum(axis=1) if loss.separable else at  # type: ignore[attr-defined]
+    if not np.isfinite(digits):
+        fault = "is not a finite number for these targets"
+    elif not np.all(there >= at + tangent - digits):
+        fault = "lies below its tangents: it is not convex in the scores, or `derivative` is wrong"
+    elif not min(at.min(), there.min()) >= -digits:
+        fault = "is negative: a bound on what is left would mean nothing"
+    elif any(np.any(values > at + digits) for values in rounded):
+        fault = "has `surrogates` above it, which prove nothing"
+    elif np.any(np.abs(summed - at) > digits):
+        fault = "says it is `separable`, but `values` is not the sum of `elements`"
+    else:
+        return
+    raise InputError(
+        f"The loss {loss.name!r} {fault}",
+        f"a {type(loss).__name__} tried on {len(Y)} targets and scores",
+        "Compare `derivative` with differences of `values`; to a negative loss add what depends on "
+        "the target alone",
+    )

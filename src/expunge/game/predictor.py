@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expunge.game.null_model import balancing_model
+from expunge.game.null_model import Observed, balancing_point
 from expunge.game.problem import Problem
 from expunge.linalg import Array
 from expunge.parallel import one_blas_thread
@@ -147,12 +147,12 @@ def dual_bound(problem: Problem, theta: Array, b: Array, got: GlmPass) -> float:
     slope, R = got.intercept, problem.erase(got.coef / problem.unit)
     if problem.shift is not None:
         R = R + np.outer(problem.shift, slope)
-    dual = got.value - float(np.sum(theta * R)) - float(b @ slope)
+    dual = got.value - float(np.sum(theta * R)) - float((b - problem.null.intercept) @ slope)
     if problem.fit_intercept and np.any(slope):
-        other, t = balancing_model(problem.loss, problem.moments, slope)
-        fixed = other.value - float(other.intercept @ other.residual_mean)
+        seen = Observed(problem.rows, problem.concept, problem.weights)
+        fixed, G, t = balancing_point(problem.loss, problem.moments, problem.null, slope, seen)
         dual = (1 - t) * dual + t * fixed
-        R = (1 - t) * R + t * problem.erase(other.gradient / problem.unit)
+        R = (1 - t) * R + t * problem.erase(G / problem.unit)
     return max(dual - float(np.sum(R**2)) / (2 * problem.alpha), 0.0)
 
 

@@ -22,7 +22,7 @@ from expunge.concept import Concept
 from expunge.erasure import Erasure
 from expunge.game.kronecker import kronecker_inverse
 from expunge.game.losses import Loss
-from expunge.game.null_model import null_model
+from expunge.game.null_model import Observed, null_model
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import GlmPass, Rows
@@ -69,12 +69,12 @@ class Problem:
         units: Array | None = None,
     ) -> None:
         self.rows, self.concept, self.loss, self.weights = rows, concept, loss, weights
-        self.moments, self.alpha, self.fit_intercept = moments, alpha, fit_intercept
+        self.moments, self._alpha, self.fit_intercept = moments, alpha, fit_intercept
         self.unit: Any = float(np.sqrt(moments.mean_variance)) or 1.0
         if units is not None:
             self.unit = units[:, None]
         self.center = moments.mean_x if fit_intercept else None
-        self.null = null_model(loss, moments, fit_intercept)
+        self.null = null_model(loss, moments, fit_intercept, Observed(rows, concept, weights))
         self.hessian: Array | None = None
         self._inverted: tuple[float, Array] | None = None
         self.curvature_pairs: list[tuple[Array, Array]] = []
@@ -83,6 +83,17 @@ class Problem:
         if erasure is not None and units is not None:
             erasure = _in_units(erasure, units)
         self.set_erasure(erasure)
+
+    @property
+    def alpha(self) -> float:
+        """The relative ridge; what was seen of the Hessian at another one is forgotten."""
+        return self._alpha
+
+    @alpha.setter
+    def alpha(self, alpha: float) -> None:
+        if alpha != self._alpha:
+            self._alpha = alpha
+            self.curvature_pairs.clear()
 
     @property
     def ridge(self) -> float:

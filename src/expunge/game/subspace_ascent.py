@@ -24,13 +24,14 @@ from expunge.game.climbing import Ascent, Point
 from expunge.game.closed_form import closed_form
 from expunge.game.predictor import Problem
 from expunge.game.result import Callback, SolveResult, Step, StopReason
+from expunge.game.solver import Game, SolveOptions, Solver
 from expunge.game.survey import cost, survey
 from expunge.inputs import check_number
 from expunge.linalg import Array, fix_signs
 from expunge.parallel import one_blas_thread
 from expunge.progress import Progress
 
-__all__ = ["SubspaceAscent", "subspace_ascent"]
+__all__ = ["SubspaceAscent"]
 
 ROUGH = 1e-5  # tolerance of inner solves where exact ones are dear
 FINALISTS = 2  # points of the moderate ridge compared at the final one
@@ -45,8 +46,8 @@ SURVEY_DIMENSIONS = 32  # most dimensions K(d - K) of the set of subspaces
 
 
 @dataclass(frozen=True)
-class SubspaceAscent:
-    """Settings of the solver.
+class SubspaceAscent(Solver):
+    """The solver below the concept's rank, with its settings.
 
     Parameters
     ----------
@@ -64,78 +65,67 @@ class SubspaceAscent:
     rows: int = 8
     ridges: tuple[float, ...] = (3e-2, 3e-3)
 
+    name = "subspace_ascent"
 
-def subspace_ascent(
-    problem: Problem,
-    rank: int,
-    *,
-    settings: SubspaceAscent | None = None,
-    restarts: int = 0,
-    max_iter: int | None = None,
-    tol: float = 1e-6,
-    rng: np.random.Generator,
-    start: Array | None = None,
-    callback: Callback | None = None,
-    verbose: bool = False,
-) -> SolveResult:
-    """The best K directions found to erase.
+    def caution(self, reason: StopReason) -> str:
+        """As for every solver, and where it had not finished climbing."""
+        if reason is StopReason.MAX_ITER:
+            return "reached max_iter before its gradient was small; raise max_iter"
+        return super().caution(reason)
 
-    Parameters
-    ----------
-    problem : Problem
-        The inner problem; its `alpha` is the final ridge.
-    rank : int
-        K; at the concept's own rank and above it the closed form is the start, and stays.
-    settings : SubspaceAscent, optional
-    restarts : int
-        More random starts. With the same `rng` more of them never lead to a lower value.
-    max_iter : int, optional
-        Gradient steps at the final ridge, 100 by default, for each start climbed to the end.
-    tol : float
-        Stops when ``‖∇V‖ <= 0.1 √tol V0``, or ``3 √tol V0`` where the problem is so large that the
-        predictor's Hessian is never formed.
-    rng : numpy.random.Generator
-    start : array of shape (d, K), optional
-        A subspace to begin with instead of exploring; there are no restarts then.
-    callback : callable, optional
-        Called with each `Step` at the final ridge that is the best so far; a true answer stops.
-    verbose : bool
-        Whether to show a progress bar.
+    def solve(
+        self, game: Game, options: SolveOptions, *, start: Array | None = None
+    ) -> SolveResult:
+        """The best K directions found to erase.
 
-    Returns
-    -------
-    SolveResult
-        Its history is that of the best value at the final ridge and never falls. An interruption
-        (Ctrl-C) returns what was reached, with `reason` INTERRUPTED.
-    """
-    settings = settings or SubspaceAscent()
-    check_number(settings.explore, "explore", whole=True)
-    for ridge in settings.ridges:
-        check_number(ridge, "every one of ridges", strict=True)
-    if start is None and rank >= problem.null.rank:
-        start = closed_form(problem.null, problem.moments, rank)
-    steps = max_iter or 100
-    with Progress("subspace ascent", steps, verbose) as progress, one_blas_thread():
+        Parameters
+        ----------
+        game : Game
+            Its ridge is the final one. At the concept's own rank and above it the closed form is
+            the start, and stays.
+        options : SolveOptions
+            `restarts` are more random starts; with the same `rng` more of them never lead to a
+            lower value. `max_iter` is 100 gradient steps at the final ridge by default, for each
+            start climbed to the end. Stops when ``‖∇V‖ <= 0.1 √tol V0``, or ``3 √tol V0`` where the
+            problem is so large that the predictor's Hessian is never formed. `callback` is called
+            with each `Step` at the final ridge that is the best so far.
+        start : array of shape (d, K), optional
+            A subspace to begin with instead of exploring; there are no restarts then.
 
-        def tell(record: Step) -> Any:
-            gap = 1 - record.value / problem.null.value
-            progress.update(min(record.step, steps), f"gap {gap:.2e}")
-            return callback(record) if callback is not None else False
+        Returns
+        -------
+        SolveResult
+            Its history is that of the best value at the final ridge and never falls. An
+            interruption (Ctrl-C) returns what was reached, with `reason` INTERRUPTED.
+        """
+        check_number(self.explore, "explore", whole=True)
+        for ridge in self.ridges:
+            check_number(ridge, "every one of ridges", strict=True)
+        problem, rank = game.problem, game.rank
+        if start is None and rank >= problem.null.rank:
+            start = closed_form(problem.null, problem.moments, rank)
+        steps = options.max_iter or 100
+        with Progress("subspace ascent", steps, options.verbose) as progress, one_blas_thread():
 
-        game = _Game(problem, rank, settings, steps, tol, tell)
-        if start is not None:
-            end = game.finish(start, game.higher[-1:])
-        else:
-            end = game.explore_and_finish(restarts, rng)
-        game.ascent.at_ridge(game.final)  # as it was given
-    return SolveResult(
-        basis=fix_signs(end.point.U),
-        value=end.point.value,
-        solver="subspace_ascent",
-        reason=end.reason,
-        history=tuple(end.history),
-        n_passes=game.n_passes(),
-    )
+            def tell(record: Step) -> Any:
+                gap = 1 - record.value / (problem.null.value or 1.0)
+                progress.update(min(record.step, steps), f"gap {gap:.2e}")
+                return options.callback(record) if options.callback is not None else False
+
+            climb = _Climb(problem, rank, self, steps, options.tol, tell)
+            if start is not None:
+                end = climb.finish(start, climb.higher[-1:])
+            else:
+                end = climb.explore_and_finish(options.restarts, options.rng)
+            climb.ascent.at_ridge(climb.final)  # as it was given
+        return SolveResult(
+            basis=fix_signs(end.point.U),
+            value=end.point.value,
+            solver=self.name,
+            reason=end.reason,
+            history=tuple(end.history),
+            n_passes=climb.n_passes(),
+        )
 
 
 @dataclass(frozen=True)
@@ -147,7 +137,7 @@ class _End:
     reason: StopReason
 
 
-class _Game:
+class _Climb:
     """All rows and the final ridge, with the search that finds where to start on them."""
 
     def __init__(

@@ -61,7 +61,7 @@ def rank_path(
     X_test, y_test : optional
         Rows that are not in X, for linear probes as in an audit. Without them nothing is shown
         about new rows.
-    loss : {"auto", "cross_entropy", "squared", "hinge", "squared_hinge"} or Loss
+    loss : {"auto", "cross_entropy", "squared", "huber", "hinge", "squared_hinge"} or Loss
         "auto" is squared for a continuous concept, cross-entropy otherwise.
     fit_intercept, alpha, concept_type, tol
         As in `RLACE`.
@@ -108,8 +108,6 @@ def rank_path(
     probing = Probing.of(
         rows, concept, weights, X_test, y_test, probes=probes, sizes=sizes, leak=leak, seed=seed
     )
-    if isinstance(loss, str) and loss == "auto":
-        loss = "squared" if concept.kind == "continuous" else "cross_entropy"
     sweep = Sweep(rows, concept, weights, loss, fit_intercept, alpha, tol, rng)
     visited = sorted({sweep.own_rank if rank == "auto" else rank for rank in wanted})
     points, erasures = [], []

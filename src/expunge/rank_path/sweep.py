@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from expunge._version import __version__
 from expunge.concept import Concept
 from expunge.erasure import Erasure
-from expunge.game.closed_form import closed_form
+from expunge.game.closed_form import ClosedForm
 from expunge.game.losses import Loss, loss_for
 from expunge.game.predictor import Predictor, Problem, fit_predictor
-from expunge.game.subspace_ascent import SubspaceAscent, subspace_ascent
+from expunge.game.result import SolveResult
+from expunge.game.solver import Game, SolveOptions
+from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.linalg import Array
 from expunge.rows.dense import DenseRows
 
@@ -50,7 +52,7 @@ class Sweep:
     ) -> None:
         self.moments = rows.moments(concept, weights)
         self.rows, self.concept, self.weights = rows, concept, weights
-        self.alpha, self.tol = alpha, tol
+        self.tol = tol
         self.rng = rng
         smooth = loss_for(loss, concept.kind, concept.width).smoothed
         self.problem = Problem(
@@ -88,31 +90,23 @@ class Sweep:
         return Erasure(self.U, self.U.T, center, meta={**self.meta, "solver": self.solver})
 
     def _train(self, U: Array) -> Predictor:
-        self.problem.alpha = self.alpha
         self.problem.set_erasure(Erasure(U, U.T))
         return fit_predictor(self.problem, tol=1e-8)
 
     def advance(self, rank: int) -> None:
         """Move to a larger rank."""
-        null = self.problem.null
-        if rank >= null.rank:
-            self.U, self.solver = closed_form(null, self.moments, rank), "closed_form"
+        if rank >= self.problem.null.rank:
+            best = ClosedForm().run(Game.on(self.problem, rank), SolveOptions())
         else:
             warm = self._ascend(rank, self._extended(rank))
             fresh = self._ascend(rank, None)
-            self.U, self.solver = max(warm, fresh, key=lambda r: r.value).basis, "subspace_ascent"
+            best = max(warm, fresh, key=lambda r: r.value)
+        self.U, self.solver = best.basis, best.solver
         self.found = self._train(self.U)
 
-    def _ascend(self, rank: int, start: Array | None) -> Any:
-        self.problem.alpha = self.alpha
-        return subspace_ascent(
-            self.problem,
-            rank,
-            settings=SubspaceAscent(explore=1),
-            tol=self.tol,
-            rng=self.rng,
-            start=start,
-        )
+    def _ascend(self, rank: int, start: Array | None) -> SolveResult:
+        options = SolveOptions(tol=self.tol, rng=self.rng)
+        return SubspaceAscent(explore=1).solve(Game.on(self.problem, rank), options, start=start)
 
     def _extended(self, rank: int) -> Array:
         """The current subspace and the strongest directions of XᵀR outside it."""
