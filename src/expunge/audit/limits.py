@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from expunge.audit.given import Given
-from expunge.audit.probing import Sizes
+from expunge.audit.protocols import Sizes
 from expunge.audit.roles import Roles
 from expunge.audit.verdict import Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from expunge.audit.protocol import Status
+from expunge.audit.families import Status
 
 __all__ = ["legend", "mark", "sampling_error", "wrapped"]
 

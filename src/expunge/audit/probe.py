@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.measures import Scores
+from expunge.audit.measures import ProbeScores
 from expunge.audit.units import own_units
 from expunge.concept import Concept, Kind
 from expunge.game.losses import loss_for
@@ -136,16 +136,16 @@ class Probe:
     kinds : tuple of str
         Kinds of concept it can learn.
     score : callable
-        ``(training, X, seed) -> Scores`` of the rows X. Every class has a training row, every
+        ``(training, X, seed) -> ProbeScores`` of the rows X. Every class has a training row, every
         label one with and one without it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from expunge.audit.measures import Scores
+    >>> from expunge.audit.measures import ProbeScores
     >>> from expunge.audit.probe import Probe
     >>> def first_column(training, X, seed):
-    ...     return Scores(np.column_stack([-X[:, 0], X[:, 0]]), False, training.prior)
+    ...     return ProbeScores(np.column_stack([-X[:, 0], X[:, 0]]), False, training.prior)
     >>> Probe("first column", "linear", ("classes",), first_column).name
     'first column'
     """
@@ -153,9 +153,9 @@ class Probe:
     name: str
     family: Family
     kinds: tuple[Kind, ...]
-    score: Callable[[Training, Array, int], Scores]
+    score: Callable[[Training, Array, int], ProbeScores]
 
-    def scores(self, training: Training, X: Array, seed: int) -> Scores:
+    def scores(self, training: Training, X: Array, seed: int) -> ProbeScores:
         """Scores over all classes or labels, also those that the training rows cannot teach.
 
         A class that none of them has is never answered; of a label that they all share nothing is
@@ -163,7 +163,7 @@ class Probe:
         """
         kept, width = training.learnable, training.concept.width
         if len(kept) < (2 if training.concept.kind == "classes" else 1):
-            return Scores(np.tile(training.prior, (len(X), 1)), False, training.prior)
+            return ProbeScores(np.tile(training.prior, (len(X), 1)), False, training.prior)
         found = self.score(training.compact, X, seed)
         if len(kept) == width:
             return found
@@ -171,4 +171,4 @@ class Probe:
         if training.concept.kind == "classes":
             values += found.values.max(axis=1, keepdims=True) - UNHEARD_OF
         values[:, kept] = found.values
-        return Scores(values, found.in_nats, training.prior)
+        return ProbeScores(values, found.in_nats, training.prior)

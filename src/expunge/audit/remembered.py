@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.measures import Scores
+from expunge.audit.measures import ProbeScores
 from expunge.audit.probe import Probe, Training
 from expunge.linalg import Array
 
@@ -34,9 +34,9 @@ def remembered(probe: Probe) -> Probe:
     >>> remembered(PROBES["linear SVM"]).name
     'linear SVM'
     """
-    answers: dict[tuple[Any, ...], Scores] = {}
+    answers: dict[tuple[Any, ...], ProbeScores] = {}
 
-    def score(training: Training, X: Array, seed: int) -> Scores:
+    def score(training: Training, X: Array, seed: int) -> ProbeScores:
         question = (_digest(training.X), _digest(training.concept.values), _digest(X), seed)
         if question not in answers:
             answers[question] = probe.score(training, X, seed)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from expunge.audit.families import FamilyResult
 from expunge.audit.fit import FitFacts
-from expunge.audit.probing import ProtocolResult
-from expunge.audit.protocol import FamilyResult
+from expunge.audit.protocols import ProtocolResult
 from expunge.audit.residue import Residue
 
 __all__ = ["Verdict", "as_text", "verdict_of"]
