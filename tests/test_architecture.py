@@ -17,7 +17,7 @@ SOURCE = Path(ex.__file__).parent
 
 # from the bottom up; a module may import from its own stop and those above it in this list
 STREET = [
-    ["_version", "errors", "callable_package"],
+    ["_version", "errors", "callable_package", "number_text"],
     ["parallel", "progress", "optional", "plotting", "linalg", "atomic", "artifact"],
     ["concept", "fingerprint", "meta"],
     ["batch"],

@@ -12,9 +12,9 @@ from sklearn.metrics import log_loss
 import expunge as ex
 from expunge.data import load_glove
 from expunge.errors import InputError
+from expunge.metrics.bits import bits_left
 from expunge.metrics.change import damage, least_possible_change
 from expunge.metrics.neighbours import neighbour_overlap
-from expunge.metrics.bits import bits_left
 from expunge.metrics.task import task_damage
 from planted import KINDS, plant
 
@@ -230,7 +230,7 @@ def test_a_sample_of_training_rows_keeps_every_class():
 
 def test_bad_tasks_are_refused():
     X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
-    with pytest.raises(InputError, match=r"task_test has classes.*2"):
+    with pytest.raises(InputError, match=r"task_test is not over the classes of task_train.*2"):
         task_damage(X, X, y, X, X, [0, 1, 2, 1])
     with pytest.raises(InputError, match="after_test does not go"):
         task_damage(X, X, y, X, X[:3], y)

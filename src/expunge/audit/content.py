@@ -24,6 +24,7 @@ from expunge.metrics.geometry import scatter_of_rows, v_measure
 from expunge.metrics.neighbours import neighbour_changes
 from expunge.metrics.row_blocks import RowSource, read_rows
 from expunge.metrics.similarity import places, similarity_correlation
+from expunge.number_text import rounded
 
 if TYPE_CHECKING:
     from expunge.data import WeatTest
@@ -95,7 +96,7 @@ def pca_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
         "n_rows": len(part),
         "labels": _shown_labels(shown.concept),
         "names": None if shown.names is None else list(shown.names),
-        **_rounded(found.to_dict()),
+        **rounded(found.to_dict(), 5),  # what a picture can show, which halves the size of a page
     }
 
 
@@ -279,12 +280,3 @@ def _shown_labels(concept: Concept) -> list[Any]:
             for row in concept.values
         ]
     return [float(value) for value in concept.values[:, 0]]
-
-
-def _rounded(value: Any) -> Any:
-    """Numbers cut to what a picture can show, which halves the size of a report."""
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_rounded(part) for part in value]
-    return float(f"{value:.5g}") if isinstance(value, float) else value

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from expunge.audit.verdict import as_text
+from expunge.number_text import in_words, table_number
 
 __all__ = ["summary"]
 
@@ -81,7 +81,7 @@ def _worst_cases(content: Content) -> Iterator[str]:
     statistic, level = first["statistic"], content["settings"]["confidence"]
     yield (
         f"Strongest probe, {_words_of(statistic)}, before -> after; chance "
-        f"{as_text(statistic, first['chance'])}; limits at {level:.0%}, all at once"
+        f"{in_words(statistic, first['chance'])}; limits at {level:.0%}, all at once"
     )
     for protocol in protocols:
         yield f"  {TITLES[protocol['name']]}"
@@ -95,7 +95,7 @@ def _worst_cases(content: Content) -> Iterator[str]:
 def _worst_case(protocol: Content, family: str, title: str) -> str:
     before, after = protocol["before"][family], protocol["after"][family]
     start, value, low, high = (
-        as_text(after["statistic"], x)
+        in_words(after["statistic"], x)
         for x in (before["strongest"]["value"], *(after["strongest"][k] for k in LIMITS))
     )
     bits = after["bits"]
@@ -124,8 +124,8 @@ def _residue(content: Content) -> Iterator[str]:
         return
     result = fresh["after"]["linear"]
     statistic = result["statistic"]
-    here, ceiling = (as_text(statistic, residue[statistic + end]) for end in ("_here", ""))
-    measured = as_text(statistic, result["strongest"]["value"])
+    here, ceiling = (in_words(statistic, residue[statistic + end]) for end in ("_here", ""))
+    measured = in_words(statistic, result["strongest"]["value"])
     yield f"  sampling error of the fit: {measured} measured on fresh rows, expected {here} for a"
     yield f"    linear probe with {residue['probe_rows']:,} rows, {ceiling} with unlimited rows"
 
@@ -153,9 +153,8 @@ def _cell(found: dict[str, float] | None, column: str) -> str:
     if found is None:
         return "-"
     value, half = found["value"], (found["high"] - found["low"]) / 2
-    if column in ("accuracy", "balanced_accuracy"):
-        return f"{100 * value:.1f} ± {100 * half:.1f}"
-    return f"{value:.3f} ± {half:.3f}"
+    share = column in ("accuracy", "balanced_accuracy")
+    return " ± ".join(table_number(x, share=share) for x in (value, half))
 
 
 def _certificates(content: Content) -> Iterator[str]:

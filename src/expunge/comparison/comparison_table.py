@@ -11,6 +11,7 @@ import numpy as np
 from expunge.audit.families import FamilyResult, Status, status_of
 from expunge.audit.marks import legend, mark, sampling_error, wrapped
 from expunge.audit.measures import Interval
+from expunge.number_text import table_number
 from expunge.plotting import new_axes
 
 if TYPE_CHECKING:
@@ -243,8 +244,7 @@ class Comparison:
     def _text(self, name: str, value: float) -> str:
         """A share in percent; an R², bits and seconds as they are."""
         plain = name not in SHARES or (name in PROBES and self.statistic == "r2")
-        factor, digits = (1, 3) if plain else (100, 1)
-        return f"{round(factor * value, digits) + 0.0:.{digits}f}"  # no -0.0
+        return table_number(value, share=not plain)
 
     def _cell(self, name: str, found: Spread | Probed) -> str:
         text = self._text(name, found.mean)

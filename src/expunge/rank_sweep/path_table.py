@@ -9,6 +9,7 @@ from expunge.audit.families import FamilyResult
 from expunge.audit.marks import legend, mark, sampling_error, wrapped
 from expunge.audit.residue import Residue
 from expunge.erasure import Erasure
+from expunge.number_text import table_number
 from expunge.plotting import new_axes
 
 __all__ = ["PathPoint", "RankPath"]
@@ -116,9 +117,7 @@ class RankPath:
         return [name for name in ("linear", "fresh") if getattr(self.points[0], name) is not None]
 
     def _text(self, value: float) -> str:
-        if self.statistic == "r2":
-            return f"{round(value, 3) + 0.0:.3f}"  # no -0.000
-        return f"{100 * value:.1f}"
+        return table_number(value, share=self.statistic != "r2")
 
     def _cell(self, name: str, point: PathPoint) -> str:
         found: FamilyResult = getattr(point, name)
@@ -140,7 +139,7 @@ class RankPath:
             lines.append(["sampling error", *blank, f"{here}  ", ""])
         for p in self.points:
             cells = (self._cell(name, p) for name in probed)
-            kept = f"{100 * p.variance_kept:.1f}"
+            kept = table_number(p.variance_kept, share=True)
             lines.append([str(p.rank), f"{p.loss:.4f}", self._text(p.score), *cells, kept])
         widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
         texts = [

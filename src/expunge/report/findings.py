@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from expunge.number_text import count, number, percent, score, signed
 from expunge.report.line_figures import cluster_figure, gap_figure, spectrum_figure
 from expunge.report.parts import Block, Cell, Details, Facts, Items, Section, Table, cell
 from expunge.report.scatter_figure import along_figure, scatter_figure
-from expunge.report.values import clip, count, number, percent, score, scored, signed
+from expunge.report.values import clip, scored
 
 __all__ = [
     "damage_section",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from expunge.number_text import count, number, percent, score
 from expunge.report.parts import Block, Card, Cards, Details, Items, Section, Statement, Table, Tone
 from expunge.report.probe_figure import FAMILIES, STATISTICS, Expected
-from expunge.report.values import count, number, percent, score, scored
+from expunge.report.values import scored
 
 __all__ = ["verdict_section"]
 

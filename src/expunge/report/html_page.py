@@ -12,9 +12,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from expunge._version import __version__
+from expunge.number_text import rounded
 from expunge.optional import require
 from expunge.report.parts import Details, Figure, Section
-from expunge.report.values import cleaned, rounded
+from expunge.report.values import cleaned
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from expunge.report.values import clip, count, number
+from expunge.number_text import count, number
+from expunge.report.values import clip
 
 __all__ = [
     "Block",

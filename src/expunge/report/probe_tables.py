@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from expunge.number_text import count, percent, score
 from expunge.report.parts import Block, Cell, Details, Items, Section, Table, Tone, cell
 from expunge.report.probe_figure import FAMILIES, STATISTICS, Expected, probe_figure
-from expunge.report.values import count, percent, score, scored
+from expunge.report.values import scored
 
 __all__ = ["probe_section"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from expunge.number_text import count, number, percent
 from expunge.report.parts import Block, Details, Facts, Items, Section, Table, cell
-from expunge.report.values import clip, count, number, percent
+from expunge.report.values import clip
 
 __all__ = ["data_section", "limits_section", "method_section", "title_of"]
 

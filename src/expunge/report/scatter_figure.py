@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.number_text import count, percent
+from expunge.number_text import number as number_text
 from expunge.report.parts import Figure, View, label
-from expunge.report.values import count, percent
-from expunge.report.values import number as number_text
 
 __all__ = ["along_figure", "scatter_figure"]
 
