@@ -1,4 +1,4 @@
-"""Every name means one thing: modules are not hidden, and no two modules or classes share a name."""
+"""Every name means one thing: no module is hidden, no two modules or classes share a name."""
 
 import ast
 import importlib

@@ -16,11 +16,13 @@ from expunge.concept import Concept
 from expunge.linalg import Array
 from expunge.metrics.row_blocks import RowSource, block_moments, read_rows, row_blocks
 from expunge.moments import Moments
+from expunge.parallel import blocks
 from expunge.rows.dense import DenseRows
 
 __all__ = ["ChangedRows", "ConstantRows", "JoinedRows", "LazyRows", "SelectedRows", "extent"]
 
 Index = NDArray[np.intp]
+ROWS = 8192  # changed at once
 
 
 class LazyRows:
@@ -68,10 +70,16 @@ class ChangedRows(LazyRows):
 
     def __init__(self, rows: RowSource, change: Callable[[NDArray[Any], Index], Any]) -> None:
         self.rows, self.change = rows, change
-        first = self._made(np.arange(1))
+        first = self._changed(np.arange(1))
         super().__init__(rows.n_samples, first.shape[1], first.dtype)
 
     def _made(self, index: Index) -> NDArray[Any]:
+        made = np.empty((len(index), self.n_features), self.dtype)
+        for lo, hi in blocks(0, len(index), ROWS):  # never all of them before and after at once
+            made[lo:hi] = self._changed(index[lo:hi])
+        return made
+
+    def _changed(self, index: Index) -> NDArray[Any]:
         return np.asarray(self.change(read_rows(self.rows, index), index))
 
 

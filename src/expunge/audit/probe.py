@@ -50,12 +50,15 @@ class Training:
             return np.flatnonzero(np.any(values != values[0], axis=0))
         return np.arange(self.concept.width)
 
-    @cached_property
+    @property
     def compact(self) -> Training:
         """The same rows with what is learnable only."""
+        # one that remembered itself would keep its rows until Python looks for cycles
+        return self if len(self.learnable) == self.concept.width else self._learnable_only
+
+    @cached_property
+    def _learnable_only(self) -> Training:
         kept, concept = self.learnable, self.concept
-        if len(kept) == concept.width:
-            return self
         labels = tuple(concept.labels[i] for i in kept)
         if concept.kind == "classes":
             codes = np.searchsorted(kept, concept.values)
@@ -67,10 +70,14 @@ class Training:
         """The spread of each column where columns have units of their own; None where not."""
         return own_units(self.X)
 
-    @cached_property
+    @property
     def even(self) -> Training:
         """The same rows with columns scaled one by one, where they have units of their own."""
-        return self if self.units is None else Training(self.scaled(self.X), self.concept)
+        return self if self.units is None else self._scaled_rows
+
+    @cached_property
+    def _scaled_rows(self) -> Training:
+        return Training(self.scaled(self.X), self.concept)
 
     def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
         """Other rows, scaled as `even` is."""

@@ -25,7 +25,7 @@ __all__ = [
     "overlap_of_rows",
 ]
 
-MEGABYTES = 64  # of distances held at once
+MEGABYTES = 16  # of distances held at once
 
 
 @dataclass(frozen=True)

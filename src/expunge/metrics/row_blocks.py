@@ -15,7 +15,7 @@ from expunge.parallel import blocks
 
 __all__ = ["RowSource", "block_moments", "read_rows", "row_blocks"]
 
-NUMBERS = 1 << 20  # of a block
+NUMBERS = 1 << 18  # of a block
 
 
 class RowSource(Protocol):
