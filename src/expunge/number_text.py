@@ -42,14 +42,6 @@ def percent(share: float | None, digits: int = 1) -> str:
 def count(n: int | None) -> str:
     """A number of things, with thousands apart.
 
-    Parameters
-    ----------
-    n : int or None
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from expunge.number_text import count
@@ -61,15 +53,6 @@ def count(n: int | None) -> str:
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number to so many significant digits, without an exponent where that is readable.
-
-    Parameters
-    ----------
-    value : float or None
-    digits : int
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -118,15 +101,6 @@ def _minus(text: str) -> str:
 def score(value: float | None, statistic: str) -> str:
     """A value of a statistic: shares in percent, R², AUC and bits as plain numbers.
 
-    Parameters
-    ----------
-    value : float or None
-    statistic : str
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from expunge.number_text import score
@@ -166,15 +140,6 @@ def rounded(value: Any, digits: int = 4) -> Any:
 
 def in_words(statistic: str, value: float) -> str:
     """A value of a statistic in a sentence: a balanced accuracy in percent, an R² as it is.
-
-    Parameters
-    ----------
-    statistic : {"balanced_accuracy", "r2"}
-    value : float
-
-    Returns
-    -------
-    str
 
     Examples
     --------

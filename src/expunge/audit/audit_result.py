@@ -61,16 +61,7 @@ class Audit:
         }
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The same as JSON text, written to a file too if a path is given.
-
-        Parameters
-        ----------
-        path : str or path, optional
-
-        Returns
-        -------
-        str
-        """
+        """The same as JSON text, written to a file too if a path is given."""
         text = json.dumps(self.to_dict(), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
         if path is not None:
             write_atomically(path, text.encode())
@@ -107,12 +98,7 @@ class Audit:
         return pd.DataFrame(records)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the report: one page that needs no other file.
-
-        Parameters
-        ----------
-        path : str or path
-        """
+        """Write the report: one page that needs no other file."""
         importlib.import_module("expunge.report").write_report(self, path)
 
     def _protocols(self) -> list[ProtocolResult]:

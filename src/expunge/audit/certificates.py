@@ -46,18 +46,7 @@ class Certified:
 
 
 def certified(erasure: Erasure, part: AuditedRows, seed: int) -> Certified:
-    """The certificate on all rows where they prove erasure at once, else on a sample of them.
-
-    Parameters
-    ----------
-    erasure : Erasure
-    part : AuditedRows
-    seed : int
-
-    Returns
-    -------
-    Certified
-    """
+    """The certificate on all rows where they prove erasure at once, else on a sample of them."""
     rows = part.before
     concept = part.concept.with_weight(np.ones(len(part)))  # classes of these rows only
     name = "squared" if concept.kind == "continuous" else "cross_entropy"

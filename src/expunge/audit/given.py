@@ -13,6 +13,7 @@ from expunge.audit.lazy_rows import (
     ChangedRows,
     ConstantRows,
     JoinedRows,
+    LazyRows,
     SelectedRows,
     extent,
 )
@@ -158,7 +159,7 @@ def gather(
     Parameters
     ----------
     erasure, X_train, y_train, X_test, y_test, task, concept_type, ids
-        As in `audit`.
+        As in `audit`; X may also be rows that are made when they are asked for, checked before.
     names : pair of sequences of str, sequence of str for the test rows, or None
 
     Returns
@@ -185,7 +186,9 @@ def gather(
     parts: dict[str, AuditedRows] = {}
     half = False
     for place, (X, y, name) in enumerate(passed):
-        rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
+        rows: Any = X
+        if not isinstance(X, LazyRows):
+            rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
         half |= rows.dtype.itemsize == 2
         own = {key: pair[place] for key, pair in extras.items()}
         known_kind = (meta.get("concept") or {}).get("kind")
@@ -351,10 +354,6 @@ def _checked(after: NDArray[Any], rows: RowSource, name: str) -> DenseRows:
 
 def as_given(concept: Concept) -> NDArray[Any]:
     """Labels, indicators or numbers that become the same concept once more.
-
-    Parameters
-    ----------
-    concept : Concept
 
     Returns
     -------

@@ -21,16 +21,7 @@ ROUNDING = 32  # units in the last place that are left of rows of which all was 
 
 
 def without_rounding(part: AuditedRows) -> AuditedRows:
-    """The same rows; zeros where all was erased, since what rounding left says nothing.
-
-    Parameters
-    ----------
-    part : AuditedRows
-
-    Returns
-    -------
-    AuditedRows
-    """
+    """The same rows; zeros where all was erased, since what rounding left says nothing."""
     after, eps = part.after, np.finfo(part.after.dtype).eps
     size = max(float(np.abs(limit).max()) for limit in extent(part.before)[:2])
     low, high, _ = extent(after)

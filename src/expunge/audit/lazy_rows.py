@@ -26,13 +26,7 @@ ROWS = 8192  # changed at once
 
 
 class LazyRows:
-    """n vectors of width d that are made by `take`.
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-    dtype : dtype
-    """
+    """n vectors of width d that are made by `take`."""
 
     def __init__(self, n_samples: int, n_features: int, dtype: Any) -> None:
         self.n_samples, self.n_features, self.dtype = n_samples, n_features, np.dtype(dtype)

@@ -80,14 +80,6 @@ def sampling_error(ceiling: str, high: str) -> str:
 def wrapped(caption: Sequence[str], table: Sequence[str]) -> list[str]:
     """Lines as wide as the table above them.
 
-    Parameters
-    ----------
-    caption, table : sequence of str
-
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> from expunge.audit.marks import wrapped

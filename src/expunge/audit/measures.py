@@ -126,15 +126,6 @@ class ProbeScores:
 def exact_binomial(hits: int, n: int, confidence: float) -> Interval:
     """A share with its exact interval (Clopper and Pearson 1934).
 
-    Parameters
-    ----------
-    hits, n : int
-    confidence : float
-
-    Returns
-    -------
-    Interval
-
     Examples
     --------
     >>> from expunge.audit.measures import exact_binomial

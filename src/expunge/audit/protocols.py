@@ -73,15 +73,6 @@ class Sizes:
 def check_sizes(sizes: Any, default: Sizes) -> Sizes:
     """The sizes a user passed, or the default.
 
-    Parameters
-    ----------
-    sizes : Sizes or None
-    default : Sizes
-
-    Returns
-    -------
-    Sizes
-
     Raises
     ------
     InputError

@@ -19,14 +19,6 @@ __all__ = ["remembered"]
 def remembered(probe: Probe) -> Probe:
     """The same probe with a memory of what it was asked: equal questions have equal answers.
 
-    Parameters
-    ----------
-    probe : Probe
-
-    Returns
-    -------
-    Probe
-
     Examples
     --------
     >>> from expunge.audit.probes import PROBES

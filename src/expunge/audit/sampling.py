@@ -30,16 +30,6 @@ def too_few(part: AuditedRows) -> bool:
 def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
     """Sorted numbers of at most `size` rows with the class shares of all rows.
 
-    Parameters
-    ----------
-    concept : Concept
-    size : int
-    seed : int
-
-    Returns
-    -------
-    int array
-
     Examples
     --------
     >>> import numpy as np

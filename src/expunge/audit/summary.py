@@ -173,6 +173,9 @@ def _lost(content: Content) -> Iterator[str]:
         near = ", ".join(
             f"{100 * share:.1f} % of {k}" for k, share in damage["neighbour_overlap"].items()
         )
+        asked, among, there = (damage[key] for key in ("n_queries", "n_base", "n_rows"))
+        if among < there:
+            near += f" (of {asked:,} rows, among {among:,} of {there:,})"
         least = damage["least_change"]
         more = "" if least is None else f" (least possible {least:.4g})"
         yield from _wrapped(
@@ -183,6 +186,8 @@ def _lost(content: Content) -> Iterator[str]:
         a, b = clusters["before"], clusters["after"]
         rows = zip(a["clusters"], a["mean"], b["mean"], strict=True)
         shown = ", ".join(f"{k}: {x:.3f} -> {y:.3f}" for k, x, y in rows)
+        if damage is not None and a["n_rows"] < damage["n_rows"]:
+            shown += f" ({a['n_rows']:,} of {damage['n_rows']:,} rows)"
         yield from _wrapped(f"V-measure of k-means clusters with the concept, k = {shown}")
 
 
@@ -190,6 +195,8 @@ def _words(content: Content) -> Iterator[str]:
     words = content["association"]
     if words is None:
         return
+    if words["n_words_read"] < words["n_words"]:
+        yield f"Words: {words['n_words_read']:,} of {words['n_words']:,} were looked at"
     for test in words["skipped"]:
         missing = test["missing"]
         listed = f": {', '.join(missing[:6])}" if missing else ""
@@ -218,7 +225,13 @@ def _fairness(content: Content) -> Iterator[str]:
         f"{100 * b['accuracy']['value']:.1f} %; RMS gap in true positive rate "
         f"{a['rms']:.3f} [{a['rms_low']:.3f}, {a['rms_high']:.3f}] -> "
         f"{b['rms']:.3f} [{b['rms_low']:.3f}, {b['rms_high']:.3f}]"
+        f"{_tested(found)}"
     )
+
+
+def _tested(found: Content) -> str:
+    tested, there = found["n_test"], found["n_test_all"]
+    return f" (tested on {tested:,} of {there:,} rows)" if tested < there else ""
 
 
 def _limits(content: Content) -> Iterator[str]:

@@ -274,16 +274,7 @@ class Comparison:
         return [*lines, *(f"{name} left out: {reason}." for name, reason in self.left_out.items())]
 
     def plot(self, ax: Any = None) -> Any:
-        """Probes and variance kept of every method, on matplotlib axes (made if not given).
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
+        """Probes and variance kept of every method, on matplotlib axes (made if not given)."""
         if ax is None:
             ax = new_axes(7, 1.8 + 0.34 * len(self.rows))
         places = np.arange(len(self.rows))[::-1]

@@ -144,11 +144,6 @@ def _asked(eraser: BaseEraser, ranks: list[Rank], *, named: bool) -> list[Rank |
 def check_pairs(pairs: Any, n_features: int) -> Pairs | None:
     """The two sides of definitional pairs as matrices.
 
-    Parameters
-    ----------
-    pairs : (A, B) or None
-    n_features : int
-
     Returns
     -------
     pair of arrays of shape (p, d), or None

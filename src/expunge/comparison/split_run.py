@@ -105,13 +105,8 @@ class ComparisonRun:
 
     @cached_property
     def fitted_on(self) -> NDArray[Any]:
-        """The rows of the fit: a run copies the rows once, into this and the held-out ones."""
+        """The rows of the fit, the one copy that a run makes of them: an eraser wants an array."""
         return read_rows(self.all.rows, self.train)
-
-    @cached_property
-    def tested_on(self) -> NDArray[Any]:
-        """The held-out rows."""
-        return read_rows(self.all.rows, self.test)
 
     @cached_property
     def own_rank(self) -> int:
@@ -176,9 +171,9 @@ class ComparisonRun:
         task = self.all.task
         return gather(
             erasure,
-            self.fitted_on,
+            SelectedRows(self.all.rows, self.train),
             self._labels(self.train),
-            self.tested_on,
+            SelectedRows(self.all.rows, self.test),
             self._labels(self.test),
             task=None if task is None else (task.values[self.train], task.values[self.test]),
             names=None,

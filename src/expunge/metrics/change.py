@@ -216,7 +216,9 @@ def least_possible_change(X: Any, concept: Any, *, concept_type: ConceptType = "
     Parameters
     ----------
     X : array of shape (n, d)
+        Rows before any change.
     concept : array of shape (n,) or (n, m)
+        What is to be erased from them.
     concept_type : {"auto", "classes", "labels", "continuous"}
 
     Returns

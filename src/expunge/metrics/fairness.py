@@ -86,12 +86,15 @@ class TprGaps:
         Parameters
         ----------
         level : float
+            Of confidence.
         resamples : int
+            Draws of the bootstrap.
         random_state : int, Generator or None
 
         Returns
         -------
         (float, float)
+            Lower and upper limit.
         """
         check_number(level, "level", least=0, most=1, strict=True)
         check_number(resamples, "resamples", least=1, whole=True)

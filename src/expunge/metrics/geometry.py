@@ -104,6 +104,7 @@ def v_measure_of(classes: Any, clusters: Any) -> float:
     Parameters
     ----------
     classes, clusters : arrays of shape (n,)
+        The class and the cluster of each row; labels of any kind.
 
     Returns
     -------

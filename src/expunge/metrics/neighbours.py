@@ -120,9 +120,12 @@ def neighbour_changes(
     Parameters
     ----------
     before, after : arrays of shape (n, d) and (n, e)
+        The vectors of the same words.
     words : sequence of n str
     queries : sequence of str
+        The words whose neighbours are looked for, among `words`.
     k : int
+        Neighbours of each.
 
     Returns
     -------

@@ -60,7 +60,9 @@ def equalised_odds_difference(y_true: Any, y_pred: Any, group: Any) -> float:
     Parameters
     ----------
     y_true, y_pred : arrays of shape (n,)
+        True and predicted classes.
     group : array of shape (n,)
+        The group of each row, two or more values.
 
     Returns
     -------

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expunge.audit.families import FamilyResult
 from expunge.audit.fresh import fresh_rows
 from expunge.audit.given import as_given, gather
 from expunge.audit.held_out import without_rounding
+from expunge.audit.lazy_rows import SelectedRows
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes, fresh_protocol, same_protocol
 from expunge.audit.remembered import remembered
@@ -22,8 +22,6 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_number
 from expunge.linalg import Array
-from expunge.metrics.row_blocks import read_rows
-from expunge.moments import Moments
 from expunge.rows.dense import DenseRows
 
 __all__ = ["PathProbes"]
@@ -41,15 +39,15 @@ class PathProbes:
 
     Attributes
     ----------
-    X : array of shape (n, d)
-        Rows of the fit that have weight.
+    rows : rows of shape (n, d)
+        Those of the fit that have weight.
     concept : Concept
     test : pair (rows, concept) as passed, or None
     terms : Terms
     notes : list of str
     """
 
-    X: NDArray[Any]
+    rows: SelectedRows
     concept: Concept
     test: tuple[Any, Any] | None
     terms: Terms
@@ -93,7 +91,7 @@ class PathProbes:
         )
         counted = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights)
         test = None if X_test is None else (X_test, y_test)
-        made = cls(read_rows(rows, counted), concept.take(counted), test, terms)
+        made = cls(SelectedRows(rows, counted), concept.take(counted), test, terms)
         made.notes += [NONE] if test is None else []
         return made
 
@@ -103,7 +101,7 @@ class PathProbes:
             return None, None
         given = gather(
             erasure,
-            self.X,
+            self.rows,
             as_given(self.concept),
             *self.test,
             task=None,
@@ -126,7 +124,7 @@ class PathProbes:
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
-        return expected_residue(Moments.of(self.X, self.concept), probe_rows)
+        return expected_residue(self.rows.moments(self.concept), probe_rows)
 
     def _note(self, note: str) -> None:
         if f"{note}." not in self.notes:

@@ -187,17 +187,7 @@ class Figure:
 
     @classmethod
     def of(cls, figure: Any, caption: str, alt: str = "") -> Figure:
-        """From a figure of the plotly package, or a dictionary with data and layout.
-
-        Parameters
-        ----------
-        figure : plotly.graph_objects.Figure or dict
-        caption, alt : str
-
-        Returns
-        -------
-        Figure
-        """
+        """From a figure of the plotly package, or a dictionary with data and layout."""
         plain = figure if isinstance(figure, Mapping) else figure.to_plotly_json()
         layout = {key: value for key, value in plain.get("layout", {}).items() if key != "template"}
         return cls(list(plain["data"]), layout, caption, alt)

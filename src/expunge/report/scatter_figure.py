@@ -91,11 +91,6 @@ def scatter_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure:
 def along_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure | None:
     """How each label spreads along the direction in which rows moved most, before and after.
 
-    Parameters
-    ----------
-    pca : mapping
-    numeric : bool
-
     Returns
     -------
     Figure or None

@@ -22,15 +22,6 @@ Interval = Mapping[str, float]
 def between(interval: Interval, statistic: str) -> str:
     """The limits of an interval.
 
-    Parameters
-    ----------
-    interval : mapping with low and high
-    statistic : str
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from expunge.report.values import between
@@ -42,15 +33,6 @@ def between(interval: Interval, statistic: str) -> str:
 
 def scored(interval: Interval, statistic: str) -> str:
     r"""A value with its limits, which a line break does not part.
-
-    Parameters
-    ----------
-    interval : mapping with value, low and high
-    statistic : str
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -64,15 +46,6 @@ def scored(interval: Interval, statistic: str) -> str:
 
 def clip(text: Any, length: int = 40) -> str:
     """Text cut to a length that fits a table or a label.
-
-    Parameters
-    ----------
-    text : object
-    length : int
-
-    Returns
-    -------
-    str
 
     Examples
     --------
