@@ -52,9 +52,7 @@ def test_same_rows_are_at_chance_by_construction_and_fresh_rows_are_not():
         assert protocol.before["linear"].strongest.value > 0.9
     assert same.after["linear"].status == "at chance"
     assert fresh.after["linear"].status == "found"
-    residue = expected_residue(
-        ex.Moments.of(train.before, train.concept), fresh.after["linear"].n_train
-    )
+    residue = expected_residue(train.before.moments(train.concept), fresh.after["linear"].n_train)
     found = fresh.after["linear"].strongest
     assert residue.balanced_accuracy_here == pytest.approx(found.value, abs=0.03)
     assert residue.balanced_accuracy_here > 0.6
@@ -228,7 +226,8 @@ def test_composed_erasures_know_the_rows_of_their_steps():
 def test_copies_in_another_precision_are_the_same_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 4))
-    assert not fresh_rows(X, X.astype(np.float32), {}).fresh.any()
+    copy = check_rows(X.astype(np.float32))
+    assert not fresh_rows(check_rows(X), copy, {}).fresh.any()
 
 
 # -- the residue ---------------------------------------------------------------------------------
