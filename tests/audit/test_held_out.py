@@ -10,8 +10,8 @@ import pytest
 from expunge.audit.given import as_given
 from expunge.audit.held_out import held_out
 from expunge.audit.probe import Training
+from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import PROBES
-from expunge.audit.remembered import remembered
 from expunge.audit.repeats import by_chance, numbered
 from expunge.inputs import check_concept, check_rows
 from planted import plant

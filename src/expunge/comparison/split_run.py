@@ -14,9 +14,9 @@ from expunge.audit.families import FamilyResult
 from expunge.audit.given import AuditedRows, Given, as_given, gather
 from expunge.audit.held_out import held_out, without_rounding
 from expunge.audit.lazy_rows import SelectedRows
+from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Terms, fresh_protocol, same_protocol
-from expunge.audit.remembered import remembered
 from expunge.audit.repeats import row_hashes
 from expunge.audit.residue import Residue, expected_residue
 from expunge.audit.sampling import too_few

@@ -12,9 +12,9 @@ from expunge.audit.fresh import fresh_rows
 from expunge.audit.given import as_given, gather
 from expunge.audit.held_out import without_rounding
 from expunge.audit.lazy_rows import SelectedRows
+from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes, fresh_protocol, same_protocol
-from expunge.audit.remembered import remembered
 from expunge.audit.residue import Residue, expected_residue
 from expunge.audit.sampling import too_few
 from expunge.concept import Concept

@@ -22,7 +22,7 @@ def remembered(probe: Probe) -> Probe:
     Examples
     --------
     >>> from expunge.audit.probes import PROBES
-    >>> from expunge.audit.remembered import remembered
+    >>> from expunge.audit.probe_memory import remembered
     >>> remembered(PROBES["linear SVM"]).name
     'linear SVM'
     """
