@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -15,6 +14,7 @@ from expunge.erasers import ERASERS, INLP, RLACE, SPLINCE, PairPCA
 from expunge.erasers.base import BaseEraser
 from expunge.errors import InputError
 from expunge.inputs import check_rows
+from expunge.metrics.row_blocks import all_rows
 
 __all__ = ["Method", "check_pairs", "choose_methods"]
 
@@ -152,9 +152,7 @@ def check_pairs(pairs: Any, n_features: int) -> Pairs | None:
         return None
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
         raise InputError("pairs must have two sides", type(pairs).__name__, "Pass pairs=(A, B)")
-    A, B = (
-        np.asarray(check_rows(side, name=f"pairs[{i}]", least=1).X) for i, side in enumerate(pairs)
-    )
+    A, B = (all_rows(check_rows(side, name=f"pairs[{i}]", least=1)) for i, side in enumerate(pairs))
     if A.shape != B.shape or A.shape[1] != n_features:
         raise InputError(
             f"The two sides of pairs must have one row per pair and {n_features} columns, as X has",

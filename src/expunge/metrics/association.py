@@ -22,6 +22,7 @@ import numpy as np
 from expunge.errors import InputError
 from expunge.inputs import check_list, check_number, check_rng, check_rows
 from expunge.linalg import Array
+from expunge.metrics.row_blocks import read_rows
 from expunge.metrics.similarity import directions, places
 from expunge.parallel import blocks
 
@@ -217,8 +218,8 @@ def weat_tests(
     professions-family True ()
     science-art True ()
     """
-    V = check_rows(vectors, name="vectors").X
-    at = places(words, len(V))
+    V = check_rows(vectors, name="vectors")
+    at = places(words, V.n_samples)
     found = []
     for test in paper_weat_tests() if tests is None else _listed(tests):
         sets = test.first_target, test.second_target, test.first_attribute, test.second_attribute
@@ -231,7 +232,7 @@ def weat_tests(
                     f"{len(words):,} words, among them {', '.join(map(repr, words[:3]))}",
                     "Pass a vocabulary that holds these words, in lower case",
                 )
-        parts = [V[rows] for rows in known]
+        parts = [read_rows(V, np.array(rows, dtype=np.intp)) for rows in known]
         result = weat(*parts, permutations=permutations, random_state=random_state)
         found.append(WordWeat(test.name, result, missing))
     return tuple(found)

@@ -16,7 +16,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_concept, check_list, check_number, check_rng, check_rows
 from expunge.linalg import Array, fix_signs
 from expunge.metrics.parity import class_columns
-from expunge.metrics.row_blocks import RowSource, read_rows
+from expunge.metrics.row_blocks import RowSource, all_rows, read_rows
 from expunge.parallel import one_blas_thread
 
 __all__ = [
@@ -186,7 +186,8 @@ def v_measure(
     counts = check_list(clusters, "clusters")
     for count in counts:
         check_number(count, "clusters", least=1, most=rows.n_samples, whole=True)
-    work = np.asarray(rows.X, dtype=np.float32 if rows.X.dtype.itemsize <= 4 else np.float64)
+    single = rows.dtype.itemsize <= 4
+    work: NDArray[Any] = np.asarray(all_rows(rows), dtype=np.float32 if single else np.float64)
     # steps are short: threads would mostly wait for each other
     with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         found = [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expunge.errors import InputError
 from expunge.inputs import check_list, check_number, check_rng, check_rows
-from expunge.metrics.row_blocks import RowSource, read_rows
+from expunge.metrics.row_blocks import RowSource, all_rows, read_rows
 from expunge.metrics.similarity import places
 
 __all__ = [
@@ -97,7 +97,7 @@ def nearest_neighbours(
     >>> nearest_neighbours(glove.vectors, glove.words, ["ocean"], k=3)
     {'ocean': ('sea', 'waters', 'seas')}
     """
-    V = np.asarray(check_rows(vectors, name="vectors").X)
+    V = all_rows(check_rows(vectors, name="vectors"))
     at = places(words, len(V))
     _check_k(k, len(V))
     queries = [str(query) for query in check_list(queries, "queries")]

@@ -13,7 +13,7 @@ from expunge.concept import Concept
 from expunge.moments import Moments
 from expunge.parallel import blocks
 
-__all__ = ["RowSource", "block_moments", "read_rows", "row_blocks"]
+__all__ = ["RowSource", "all_rows", "block_moments", "read_rows", "row_blocks"]
 
 NUMBERS = 1 << 18  # of a block
 
@@ -50,6 +50,20 @@ def read_rows(rows: RowSource, index: NDArray[np.intp]) -> NDArray[Any]:
     array of shape (k, d)
     """
     return np.asarray(rows.take(index).X)
+
+
+def all_rows(rows: RowSource) -> NDArray[Any]:
+    """All rows as one array, where there are few: words, pairs, a sample.
+
+    Parameters
+    ----------
+    rows : rows of shape (n, d)
+
+    Returns
+    -------
+    array of shape (n, d)
+    """
+    return read_rows(rows, np.arange(rows.n_samples))
 
 
 def row_blocks(rows: RowSource) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -14,6 +14,7 @@ import numpy as np
 from expunge.errors import InputError
 from expunge.inputs import check_list, check_rows
 from expunge.linalg import Array
+from expunge.metrics.row_blocks import all_rows, read_rows
 
 __all__ = [
     "SimilarityCorrelation",
@@ -85,8 +86,8 @@ def similarity_correlation(
     >>> round(found.spearman, 6), found.n_used, found.missing
     (1.0, 3, ('eel',))
     """
-    V = check_rows(vectors, name="vectors").X
-    at = places(words, len(V))
+    V = check_rows(vectors, name="vectors")
+    at = places(words, V.n_samples)
     rated = _pairs(pairs)
     rows, scores = [], []
     missing: dict[str, None] = {}
@@ -103,7 +104,7 @@ def similarity_correlation(
             "Pass vectors of the words in the pairs",
         )
     left, right = np.array(rows, dtype=np.intp).T
-    cosines = np.einsum("ij,ij->i", directions(V[left]), directions(V[right]))
+    cosines = np.einsum("ij,ij->i", directions(read_rows(V, left)), directions(read_rows(V, right)))
     human = np.array(scores)
     return SimilarityCorrelation(
         pearson(cosines, human), spearman(cosines, human), len(rows), len(rated), tuple(missing)
@@ -126,7 +127,7 @@ def spearman(a: Array, b: Array) -> float:
 
 def directions(vectors: Any, name: str = "vectors") -> Array:
     """Rows (n x d) divided by their lengths, in float64; a row of zeros is refused."""
-    V = np.asarray(check_rows(vectors, name=name, least=1).X, dtype=np.float64)
+    V = np.asarray(all_rows(check_rows(vectors, name=name, least=1)), dtype=np.float64)
     size = np.linalg.norm(V, axis=1, keepdims=True)
     if not size.all():
         raise InputError(

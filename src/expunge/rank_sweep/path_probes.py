@@ -22,7 +22,7 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_number
 from expunge.linalg import Array
-from expunge.rows.dense import DenseRows
+from expunge.metrics.row_blocks import RowSource
 
 __all__ = ["PathProbes"]
 
@@ -56,7 +56,7 @@ class PathProbes:
     @classmethod
     def of(
         cls,
-        rows: DenseRows,
+        rows: RowSource,
         concept: Concept,
         weights: Array | None,
         X_test: Any,

@@ -17,7 +17,7 @@ from expunge.game.predictor import Predictor, Problem, fit_predictor
 from expunge.game.subspace_ascent import SubspaceAscent, subspace_ascent
 from expunge.linalg import Array
 from expunge.metrics.row_blocks import row_blocks
-from expunge.rows.dense import DenseRows
+from expunge.rows.base import Rows
 
 __all__ = ["Sweep"]
 
@@ -29,7 +29,7 @@ class Sweep:
 
     Parameters
     ----------
-    rows : DenseRows
+    rows : Rows
     concept : Concept
     weights : array of shape (n,) or None
     loss : str or Loss
@@ -40,7 +40,7 @@ class Sweep:
 
     def __init__(
         self,
-        rows: DenseRows,
+        rows: Rows,
         concept: Concept,
         weights: Array | None,
         loss: str | Loss,
