@@ -14,6 +14,7 @@ from expunge.errors import InputError
 from expunge.metrics.association import paper_weat_tests, weat, weat_tests
 from expunge.metrics.neighbours import (
     nearest_neighbours,
+    nearest_rows,
     neighbour_changes,
     neighbour_overlap,
 )
@@ -324,3 +325,19 @@ def test_overlap_takes_other_widths_and_rows_of_zeros():
         neighbour_overlap(X, X[:49], 5)
     with pytest.raises(InputError, match="k must be"):
         neighbour_overlap(X, X, 50)
+
+
+def test_neighbours_of_copies_and_of_zeros_are_others():
+    rng = np.random.default_rng(0)
+    X = np.vstack([np.tile([[1.0, 2.0, 3.0]], (6, 1)), rng.normal(size=(20, 3)), np.zeros((2, 3))])
+    queries = np.arange(len(X))
+    for k in (1, 4, 9):
+        near = nearest_rows(X, queries, k)
+        assert near.shape == (28, k)
+        assert not np.any(near == queries[:, None])  # never the row itself, however many copies
+        assert all(len(set(row)) == k for row in near)
+    assert set(nearest_rows(X, np.array([3]), 5)[0]) == {0, 1, 2, 4, 5}
+    cosines = X[6:26] @ X[6:26].T / np.outer(*[np.linalg.norm(X[6:26], axis=1)] * 2)
+    np.fill_diagonal(cosines, -2)
+    wanted = np.argsort(-cosines, axis=1)[:, :3]
+    np.testing.assert_array_equal(nearest_rows(X[6:26], np.arange(20), 3), wanted)
