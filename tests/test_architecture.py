@@ -17,7 +17,7 @@ SOURCE = Path(ex.__file__).parent
 
 # from the bottom up; a module may import from its own stop and those above it in this list
 STREET = [
-    ["_version", "errors"],
+    ["_version", "errors", "callable_package", "number_text"],
     ["parallel", "progress", "optional", "plotting", "linalg", "blockmath", "atomic", "artifact"],
     ["concept", "fingerprint", "meta"],
     ["batch"],
@@ -28,8 +28,10 @@ STREET = [
     ["rounding"],
     ["game"],
     ["erasers"],
-    ["certify", "rank_path", "audit", "data"],
-    ["metrics", "compare", "demo"],
+    ["data"],
+    ["metrics"],
+    ["certifying", "audit"],
+    ["comparison", "rank_sweep", "demo"],
     ["report"],
     ["integrations"],
     ["reproduce"],

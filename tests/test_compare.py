@@ -12,7 +12,7 @@ import expunge as ex
 from expunge.audit import Sizes
 from expunge.audit.held_out import held_out
 from expunge.audit.probes import PROBES
-from expunge.inputs import check_concept
+from expunge.inputs import check_concept, check_rows
 from planted import plant
 
 LINEAR = "linear discriminant"  # one quick probe
@@ -106,7 +106,7 @@ def test_numbers_are_those_of_an_audit():
         data.X, data.y, "RLACE", runs=1, random_state=3, probes="linear", sizes=Sizes()
     )
     seed = int(np.random.default_rng(3).integers(2**31, size=1)[0])
-    test = held_out(data.X, [check_concept(data.y, 600)], 0.3, seed)
+    test = held_out(check_rows(data.X), [check_concept(data.y, 600)], 0.3, seed)
     train = np.setdiff1d(np.arange(600), test)
     assert len(test) == found.n_test == 180
     assert np.mean(data.y[test]) == pytest.approx(np.mean(data.y), abs=0.01)

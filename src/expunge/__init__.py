@@ -1,10 +1,12 @@
 """Remove a concept from vectors so that no linear predictor can recover it, and prove it."""
 
+from typing import TYPE_CHECKING
+
 from expunge import integrations, metrics
 from expunge._version import __version__
-from expunge.audit import Audit, audit
-from expunge.certify import certify
-from expunge.compare import Comparison, compare
+from expunge.audit import Audit
+from expunge.certifying import certify
+from expunge.comparison import Comparison, compare
 from expunge.conditional import ConditionalErasure
 from expunge.erasers import (
     ERASERS,
@@ -40,8 +42,13 @@ from expunge.game.solver import Solver
 from expunge.game.solvers import SOLVERS
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
-from expunge.rank_path import RankPath, rank_path
+from expunge.rank_sweep import RankPath, rank_path
 from expunge.reproduce import Reproduction, reproduce
+
+if TYPE_CHECKING:
+    from expunge.audit import audit
+else:
+    from expunge import audit  # the package, which can be called as the function
 
 __all__ = [
     "ERASERS",

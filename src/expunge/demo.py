@@ -1,28 +1,33 @@
-"""The demonstration: erase gender from the embedded word vectors and measure what is left."""
+"""The demonstration: erase gender from the embedded word vectors and audit what is left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from expunge.audit import audit
-from expunge.data import GloveGender, LabelledWords, load_glove
+from expunge.audit import Audit, audit
+from expunge.audit.families import FamilyResult
+from expunge.data import load_glove
 from expunge.erasers.rlace import RLACE
 from expunge.erasure import Erasure
-from expunge.game.certificate import Certificate, certify
-from expunge.game.losses import loss_for
-from expunge.inputs import check_concept, check_rows
+from expunge.game.certificate import Certificate
+from expunge.metrics.neighbours import NeighbourChange, neighbour_changes
 
-__all__ = ["Change", "DemoResult", "Neighbours", "run_demo", "write_demo_report"]
+__all__ = ["Change", "DemoResult", "run_demo"]
 
 WORDS = ("ocean", "museum", "doctor", "receptionist", "politician")
-SVM_ROWS = 4000  # training words of the non-linear probe, to keep the demonstration short
-FOLDS = 5
+NEAREST = 3  # neighbours shown
 LABELS = np.array(["male-biased", "female-biased"])
+SHORT = [  # the probes of a demonstration without a page, to keep it short
+    "logistic regression, ridge 0.01",
+    "logistic regression, ridge 1",
+    "linear SVM",
+    "linear discriminant",
+    "RBF-SVM",
+]
 
 
 @dataclass(frozen=True)
@@ -33,81 +38,132 @@ class Change:
     after: float
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """The nearest neighbours of a word before and after the erasure."""
-
-    word: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class DemoResult:
-    """What the demonstration measured.
+    """What the audit of the demonstration's erasure measured, as the demonstration shows it.
 
     Attributes
     ----------
-    n_words, n_features, n_train, n_test : int
-        Words of the slice, numbers per word, words of the fit, words held out.
-    majority : float
-        Share of the commoner class among the test words.
-    linear_probe : Change
-        Accuracy on the test words of a linear probe trained on the words of the fit.
-    fresh_probe : Change
-        Accuracy of a linear probe trained and tested on test words only, cross-fitted.
-    nonlinear_probe : Change
-        Accuracy on the test words of an RBF-SVM trained on `nonlinear_rows` words of the fit.
-    nonlinear_rows : int
-    bits_left : Change
-        Bits per word that linear predictors can gain on the words of the fit, at most.
-    variance_kept : float
-        Total variance of the erased test words, relative to that before.
-    neighbours : tuple of Neighbours
-    certificate : Certificate
+    n_words : int
+        Words of the slice.
     erasure : Erasure
+    audit : Audit
+    neighbours : tuple of NeighbourChange
+        The nearest words of a few words, before and after.
     """
 
     n_words: int
-    n_features: int
-    n_train: int
-    n_test: int
-    majority: float
-    linear_probe: Change
-    fresh_probe: Change
-    nonlinear_probe: Change
-    nonlinear_rows: int
-    bits_left: Change
-    variance_kept: float
-    neighbours: tuple[Neighbours, ...]
-    certificate: Certificate
     erasure: Erasure
+    audit: Audit
+    neighbours: tuple[NeighbourChange, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Numbers per word."""
+        return self.erasure.n_features
+
+    @property
+    def n_train(self) -> int:
+        """Words of the fit."""
+        return int(self.audit.sections["data"]["n_train"])
+
+    @property
+    def n_test(self) -> int:
+        """Words held out."""
+        return int(self.audit.sections["data"]["n_test"])
+
+    @property
+    def majority(self) -> float:
+        """Share of the commoner class among the test words."""
+        _, after = self._families("same_rows", "linear")
+        assert after.majority is not None
+        return after.majority
+
+    @property
+    def linear_probe(self) -> Change:
+        """Accuracy on the test words of the strongest linear probe, trained on words of the fit."""
+        return self._accuracies("same_rows", "linear")
+
+    @property
+    def fresh_probe(self) -> Change:
+        """The same where probes are trained and tested on test words only, cross-fitted."""
+        return self._accuracies("fresh_rows", "linear")
+
+    @property
+    def nonlinear_probe(self) -> Change:
+        """Accuracy on the test words of the strongest non-linear probe, trained on the fit."""
+        return self._accuracies("same_rows", "nonlinear")
+
+    @property
+    def nonlinear_name(self) -> str:
+        """Which probe that is, after erasure."""
+        return self._families("same_rows", "nonlinear")[1].worst
+
+    @property
+    def nonlinear_rows(self) -> int:
+        """Words of the fit it was trained on."""
+        return self._families("same_rows", "nonlinear")[1].n_train
+
+    @property
+    def bits_left(self) -> Change:
+        """Bits per test word that the best linear probe gains, trained on the words of the fit."""
+        before, after = (family.bits for family in self._families("same_rows", "linear"))
+        assert before is not None
+        assert after is not None
+        return Change(before.value, after.value)
+
+    @property
+    def variance_kept(self) -> float:
+        """Total variance of the erased test words, relative to that before."""
+        return float(self.audit.sections["damage"]["variance_kept"])
+
+    @property
+    def certificate(self) -> Certificate:
+        """On the words of the fit."""
+        return self.audit.certificates["train"].certificate
 
     def to_dict(self) -> dict[str, Any]:
         """The measurements as plain values; of the erasure only what made it."""
-        plain = {key: value for key, value in vars(self).items() if key != "erasure"}
-        for name in ("linear_probe", "fresh_probe", "nonlinear_probe", "bits_left"):
-            plain[name] = asdict(plain[name])
-        plain["neighbours"] = [
-            {"word": n.word, "before": list(n.before), "after": list(n.after)}
-            for n in self.neighbours
-        ]
-        plain["certificate"] = self.certificate.to_dict()
-        plain["erasure"] = {
-            "method": self.erasure.meta["method"],
-            "rank": self.erasure.rank,
-            "orthogonal": self.erasure.is_orthogonal,
+        plain = ("n_words", "n_features", "n_train", "n_test", "majority", "nonlinear_name")
+        changes = ("linear_probe", "fresh_probe", "nonlinear_probe", "bits_left")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            **{name: asdict(getattr(self, name)) for name in changes},
+            "nonlinear_rows": self.nonlinear_rows,
+            "variance_kept": self.variance_kept,
+            "neighbours": [change.to_dict() for change in self.neighbours],
+            "certificate": self.certificate.to_dict(),
+            "erasure": {
+                "method": self.erasure.meta["method"],
+                "rank": self.erasure.rank,
+                "orthogonal": self.erasure.is_orthogonal,
+            },
         }
-        return plain
+
+    def _families(self, protocol: str, family: str) -> tuple[FamilyResult, FamilyResult]:
+        """Before and after."""
+        found = getattr(self.audit, protocol)
+        return found.before[family], found.after[family]
+
+    def _accuracies(self, protocol: str, family: str) -> Change:
+        """Of the strongest probe before and of the strongest after."""
+        return Change(*(_accuracy(found) for found in self._families(protocol, family)))
 
 
-def run_demo(progress: Callable[[str], None] | None = None) -> DemoResult:
-    """Measurements before and after erasing gender from word vectors by `RLACE`.
+def _accuracy(family: FamilyResult) -> float:
+    strongest = next(probe for probe in family.probes if probe.name == family.worst)
+    return strongest.intervals["accuracy"].value
+
+
+def run_demo(progress: Callable[[str], None] | None = None, *, full: bool = False) -> DemoResult:
+    """Erase gender from word vectors by `RLACE`, and audit the erasure.
 
     Parameters
     ----------
     progress : callable, optional
         Told what is being done, in a few words.
+    full : bool
+        Whether to run every probe of an audit, not only a few of them.
 
     Returns
     -------
@@ -128,99 +184,18 @@ def run_demo(progress: Callable[[str], None] | None = None) -> DemoResult:
     train, test = glove.train, glove.test
     tell("erasing gender")
     eraser = RLACE().fit(train.X, LABELS[train.y])
-    erasure, certificate = eraser.erasure_, eraser.certificate_
-    assert certificate is not None
-    assert certificate.bits_left is not None
-    erased_train, erased_test = _erased(erasure, train), _erased(erasure, test)
-    tell("training linear probes")
-    linear = Change(_linear(train, test), _linear(erased_train, erased_test))
-    fresh = Change(_fresh(test), _fresh(erased_test))
-    bits = Change(_bits(train), certificate.bits_left)
-    tell("training a non-linear probe")
-    nonlinear = Change(_nonlinear(train, test), _nonlinear(erased_train, erased_test))
-    return DemoResult(
-        n_words=len(glove),
-        n_features=erasure.n_features,
-        n_train=len(train),
-        n_test=len(test),
-        majority=float(max(test.y.mean(), 1 - test.y.mean())),
-        linear_probe=linear,
-        fresh_probe=fresh,
-        nonlinear_probe=nonlinear,
-        nonlinear_rows=SVM_ROWS,
-        bits_left=bits,
-        variance_kept=_variance(erased_test) / _variance(test),
-        neighbours=_neighbours(glove, erasure),
-        certificate=certificate,
-        erasure=erasure,
-    )
-
-
-def write_demo_report(result: DemoResult, path: Path) -> None:
-    """Write a full audit of the demonstration's erasure to a page.
-
-    Parameters
-    ----------
-    result : DemoResult
-    path : path
-        Of an HTML file.
-    """
-    glove = load_glove()
-    train, test = glove.train, glove.test
+    tell("auditing: probes of every kind" if full else "auditing: a few probes")
     found = audit(
-        result.erasure,
+        eraser.erasure_,
         train.X,
         LABELS[train.y],
         test.X,
         LABELS[test.y],
+        probes="default" if full else SHORT,
         words=test.words,
+        verbose=False,
     )
-    found.to_html(path)
-
-
-def _erased(erasure: Erasure, part: LabelledWords) -> LabelledWords:
-    return LabelledWords(part.words, erasure.transform(part.X), part.y)
-
-
-def _linear(train: LabelledWords, test: LabelledWords) -> float:
-    from sklearn.linear_model import LogisticRegression
-
-    return float(LogisticRegression(max_iter=1000).fit(train.X, train.y).score(test.X, test.y))
-
-
-def _fresh(test: LabelledWords) -> float:
-    """Accuracy on rows that neither the erasure nor the probe has seen."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import cross_val_predict
-
-    found = cross_val_predict(LogisticRegression(max_iter=1000), test.X, test.y, cv=FOLDS)
-    return float(np.mean(found == test.y))
-
-
-def _nonlinear(train: LabelledWords, test: LabelledWords) -> float:
-    from sklearn.svm import SVC
-
-    probe = SVC(kernel="rbf").fit(train.X[:SVM_ROWS], train.y[:SVM_ROWS])
-    return float(probe.score(test.X, test.y))
-
-
-def _bits(part: LabelledWords) -> float:
-    """Bits per row that a linear predictor can gain with nothing erased, at most."""
-    d = part.X.shape[1]
-    nothing = Erasure.identity(d)
-    rows, concept = check_rows(part.X), check_concept(part.y, len(part))
-    found = certify(rows, concept, nothing, loss_for("cross_entropy", "classes", 2))
-    assert found.bits_left is not None
-    return found.bits_left
-
-
-def _variance(part: LabelledWords) -> float:
-    return float(part.X.var(axis=0, dtype=np.float64).sum())
-
-
-def _neighbours(glove: GloveGender, erasure: Erasure) -> tuple[Neighbours, ...]:
-    erased = erasure.transform(glove.vectors)
-    return tuple(
-        Neighbours(word, glove.neighbours(word), glove.neighbours(word, vectors=erased))
-        for word in WORDS
+    near = neighbour_changes(
+        glove.vectors, eraser.erasure_.transform(glove.vectors), glove.words, WORDS, NEAREST
     )
+    return DemoResult(len(glove), eraser.erasure_, found, near)

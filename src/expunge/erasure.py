@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from expunge import artifact
 from expunge.errors import InputError
 from expunge.inputs.matrices import apply_map, as_matrix
+from expunge.inputs.widths import check_width
 from expunge.linalg import Array, range_basis
 from expunge.meta import plain_meta
 from expunge.parallel import blas_for
@@ -180,13 +181,7 @@ class Erasure:
 
     def check_width(self, shape: tuple[int, ...]) -> None:
         """Refuse rows of another width than this erasure is for."""
-        if not shape or shape[-1] != self.n_features:
-            raise InputError(
-                f"X has {shape[-1] if shape else 0} features, but this erasure is expecting "
-                f"{self.n_features} features as input",
-                f"shape {tuple(shape)}",
-                "Pass rows of the width it was fitted on",
-            )
+        check_width(shape[-1] if shape else 0, self.n_features, received=f"shape {tuple(shape)}")
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Erased rows; the same as `transform`."""

@@ -14,8 +14,11 @@ class Progress:
     Parameters
     ----------
     title : str
+        Stands before the bar.
     total : int
+        Steps until it is full.
     shown : bool
+        Whether there is a bar at all.
 
     Examples
     --------

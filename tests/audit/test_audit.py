@@ -1,7 +1,8 @@
 """The audit as a whole: verdicts, refusals, kinds of concept, what it prints and writes."""
 
-import importlib
+import inspect
 import json
+import pickle
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from scipy.special import ndtr
 
 import expunge as ex
 from expunge.audit import Sizes
-from expunge.audit.measures import Scores
+from expunge.audit.measures import ProbeScores
 from expunge.audit.probe import Probe
 from expunge.data import load_glove
 from expunge.errors import InputError
@@ -284,7 +285,7 @@ def test_a_probe_of_ones_own_joins_in():
 
     def parity(training, X, seed):
         odd = np.round(X[:, 4]) % 2
-        return Scores(np.column_stack([-odd, odd - 0.5]), False, training.prior)
+        return ProbeScores(np.column_stack([-odd, odd - 0.5]), False, training.prior)
 
     own = Probe("parity", "linear", ("classes",), parity)
     nothing = ex.Erasure(np.zeros((5, 0)), np.zeros((0, 5)))
@@ -414,22 +415,18 @@ def test_bad_input_is_refused_in_three_parts(changes, words):
 # -- the name ------------------------------------------------------------------------------------
 
 
-def test_the_function_keeps_its_name_whatever_is_imported():
-    importlib.import_module("expunge.audit.damage")
-    from expunge.audit import geometry
-    from expunge.audit.probes import PROBES
-
-    assert PROBES
-    assert geometry.v_measure
-    assert callable(ex.audit)
+def test_the_package_is_called_as_its_function_whatever_is_imported():
     code = (
-        "import expunge.audit.damage, expunge.audit.probes, expunge as ex\n"
+        "import expunge.audit.probes as probes, expunge.audit as package, expunge as ex\n"
         "from expunge.audit.residue import expected_residue\n"
-        "assert ex.audit.__name__ == 'audit' and callable(ex.audit), ex.audit\n"
+        "from expunge.audit import Sizes, audit\n"
+        "assert ex.audit is package and ex.audit.probes is probes and probes.PROBES\n"
         "import importlib; importlib.import_module('expunge.audit.verdict')\n"
-        "assert callable(ex.audit)\n"
+        "assert callable(ex.audit) and ex.audit.audit is audit\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+    assert inspect.signature(ex.audit) == inspect.signature(ex.audit.audit)
+    assert pickle.loads(pickle.dumps(ex.audit)) is ex.audit
 
 
 def test_learners_are_imported_only_when_they_are_run():

@@ -7,49 +7,51 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from expunge.audit.held_out import as_given, held_out, numbered
+from expunge.audit.given import as_given
+from expunge.audit.held_out import held_out
 from expunge.audit.probe import Training
+from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import PROBES
-from expunge.audit.remembered import remembered
-from expunge.audit.repeats import by_chance
-from expunge.inputs import check_concept
+from expunge.audit.repeats import by_chance, numbered
+from expunge.inputs import check_concept, check_rows
 from planted import plant
 
 
 def test_classes_keep_their_shares_and_runs_differ():
     data = plant("classes", n=1000)
     concept = check_concept(data.y, 1000)
-    test = held_out(data.X, [concept], 0.3, 0)
+    test = held_out(check_rows(data.X), [concept], 0.3, 0)
     assert len(test) == 300
     shares = np.bincount(concept.values[test]) / 300
     np.testing.assert_allclose(shares, np.bincount(concept.values) / 1000, atol=0.003)
-    assert not np.array_equal(test, held_out(data.X, [concept], 0.3, 1))
+    assert not np.array_equal(test, held_out(check_rows(data.X), [concept], 0.3, 1))
 
 
 @pytest.mark.parametrize("times", [2, 7])
 def test_copies_stay_together_and_rows_that_agree_by_chance_do_not(times):
     data = plant("binary", n=140)
     X, y = np.repeat(data.X, times, axis=0), np.repeat(data.y, times)
-    assert not by_chance(X)
-    test = held_out(X, [check_concept(y, len(y))], 0.3, 0)
-    group = numbered(X)
+    assert not by_chance(check_rows(X))
+    test = held_out(check_rows(X), [check_concept(y, len(y))], 0.3, 0)
+    group = numbered(check_rows(X))
     assert not set(group[test]) & set(np.delete(group, test))
     assert len(test) / len(X) == pytest.approx(0.3, abs=0.02)
     assert y[test].mean() == pytest.approx(y.mean(), abs=0.05)
     table = np.random.default_rng(0).integers(0, 4, size=(900, 4))
-    assert by_chance(table)
-    test = held_out(table, [check_concept(np.arange(900) % 2, 900)], 0.3, 0)
+    assert by_chance(check_rows(table))
+    test = held_out(check_rows(table), [check_concept(np.arange(900) % 2, 900)], 0.3, 0)
     assert len(test) == 270
-    assert set(numbered(table)[test]) & set(np.delete(numbered(table), test))
+    group = numbered(check_rows(table))
+    assert set(group[test]) & set(np.delete(group, test))
 
 
 def test_rows_partly_copied_keep_the_share():
     data = plant("binary", n=600)
     X = np.vstack([data.X, data.X[:100], data.X[:50]])
     y = np.concatenate([data.y, data.y[:100], data.y[:50]])
-    test = held_out(X, [check_concept(y, 750)], 0.3, 0)
+    test = held_out(check_rows(X), [check_concept(y, 750)], 0.3, 0)
     assert len(test) / 750 == pytest.approx(0.3, abs=0.01)
-    assert not set(numbered(X)[test]) & set(np.delete(numbered(X), test))
+    assert not set(numbered(check_rows(X))[test]) & set(np.delete(numbered(check_rows(X)), test))
 
 
 def test_every_class_of_concept_and_task_keeps_a_row_in_the_fit():
@@ -58,16 +60,16 @@ def test_every_class_of_concept_and_task_keeps_a_row_in_the_fit():
     y[7], task[11] = 5, 9
     concepts = [check_concept(y, 300), check_concept(task, 300)]
     for seed in range(20):
-        rest = np.delete(np.arange(300), held_out(data.X, concepts, 0.5, seed))
+        rest = np.delete(np.arange(300), held_out(check_rows(data.X), concepts, 0.5, seed))
         assert {7, 11} <= set(rest)
 
 
 def test_equal_seeds_hold_out_equal_rows_in_every_process():
     code = (
         "import numpy as np; from expunge.audit.held_out import held_out;"
-        "from expunge.inputs import check_concept;"
+        "from expunge.inputs import check_concept, check_rows;"
         "X = np.repeat(np.random.default_rng(0).normal(size=(60, 3)), 3, axis=0);"
-        "print(held_out(X, [check_concept(np.arange(180) % 2, 180)], 0.3, 4).tolist())"
+        "print(held_out(check_rows(X), [check_concept(np.arange(180) % 2, 180)], 0.3, 4).tolist())"
     )
     command = [sys.executable, "-c", code]
     found = {subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)}

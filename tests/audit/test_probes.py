@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from expunge.audit.kernel_probes import choose_svm, svm_margins
 from expunge.audit.measures import (
     Measure,
-    Scores,
+    ProbeScores,
     exact_binomial,
     measures_of,
     simultaneous_quantile,
@@ -42,7 +42,7 @@ def three_classes():
 def test_measures_of_classes_are_those_of_scikit_learn(three_classes):
     P, y = three_classes
     flat = np.full(3, 1 / 3)  # with a flat prior nothing is corrected
-    found = measures_of(Scores(np.log(P), True, flat), classes(y))
+    found = measures_of(ProbeScores(np.log(P), True, flat), classes(y))
     assert found["accuracy"].value == pytest.approx(np.mean(P.argmax(axis=1) == y))
     wanted = balanced_accuracy_score(y, P.argmax(axis=1))
     assert found["balanced_accuracy"].value == pytest.approx(wanted)
@@ -59,7 +59,7 @@ def test_auc_of_two_classes_is_that_of_scikit_learn(ties):
     s = rng.normal(size=300) + y
     s = np.round(s) if ties else s
     S = np.column_stack([np.zeros(300), s])
-    found = measures_of(Scores(S, False, np.array([0.7, 0.3])), classes(y))
+    found = measures_of(ProbeScores(S, False, np.array([0.7, 0.3])), classes(y))
     assert found["auc"].value == pytest.approx(roc_auc_score(y, s))
 
 
@@ -69,7 +69,7 @@ def test_standard_error_of_auc_is_that_of_delong():
     y = (rng.random(60) < 0.4).astype(int)
     s = np.round(rng.normal(size=60) + y, 1)
     S = np.column_stack([np.zeros(60), s])
-    found = measures_of(Scores(S, False, np.array([0.6, 0.4])), classes(y))["auc"]
+    found = measures_of(ProbeScores(S, False, np.array([0.6, 0.4])), classes(y))["auc"]
     psi = np.array([[(a > b) + 0.5 * (a == b) for b in s[y == 0]] for a in s[y == 1]], dtype=float)
     p, q = psi.shape
     variance = psi.mean(axis=1).var(ddof=1) / p + psi.mean(axis=0).var(ddof=1) / q
@@ -80,12 +80,12 @@ def test_standard_error_of_auc_is_that_of_delong():
 def test_standard_errors_are_those_of_a_bootstrap(three_classes, name):
     P, y = three_classes
     prior = np.bincount(y) / len(y)
-    found = measures_of(Scores(np.log(P), True, prior), classes(y))[name]
+    found = measures_of(ProbeScores(np.log(P), True, prior), classes(y))[name]
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(400):
         rows = rng.integers(0, len(y), len(y))
-        drawn = measures_of(Scores(np.log(P[rows]), True, prior), classes(y[rows]))
+        drawn = measures_of(ProbeScores(np.log(P[rows]), True, prior), classes(y[rows]))
         draws.append(drawn[name].value)
     assert found.error == pytest.approx(np.std(draws), rel=0.15)
 
@@ -97,7 +97,7 @@ def test_balanced_accuracy_corrects_for_the_prior():
     x = rng.normal(size=4000) + y
     prior = np.array([0.95, 0.05])
     S = np.column_stack([np.zeros(4000), x - 0.5 + np.log(0.05 / 0.95)])  # the true log-odds
-    found = measures_of(Scores(S, True, prior), classes(y))
+    found = measures_of(ProbeScores(S, True, prior), classes(y))
     assert abs(found["excess"].value) < 0.01  # accuracy sees nothing
     assert found["balanced_accuracy"].value > 0.63  # Φ(1/2) = 0.69
     assert found["bits"].value > 0.02
@@ -108,7 +108,9 @@ def test_measures_of_labels_are_means_over_labels():
     Y = (rng.random((300, 3)) < [0.5, 0.2, 0.4]).astype(float)
     Y[:, 2] = 1.0  # a label every row has cannot be measured and is left out
     S = rng.normal(size=(300, 3)) + Y
-    found = measures_of(Scores(S, True, np.full(3, 0.5)), Concept("labels", Y, ("a", "b", "c")))
+    found = measures_of(
+        ProbeScores(S, True, np.full(3, 0.5)), Concept("labels", Y, ("a", "b", "c"))
+    )
     wanted = np.mean([roc_auc_score(Y[:, j], S[:, j]) for j in (0, 1)])
     assert found["auc"].value == pytest.approx(wanted)
 
@@ -117,12 +119,12 @@ def test_r2_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(200, 2)) * [1, 5]
     guess = Z + rng.normal(size=(200, 2))
-    found = measures_of(Scores(guess, False, Z.mean(axis=0)), Concept.of_numbers(Z))["r2"]
+    found = measures_of(ProbeScores(guess, False, Z.mean(axis=0)), Concept.of_numbers(Z))["r2"]
     assert found.value == pytest.approx(r2_score(Z, guess))
     draws = []
     for _ in range(400):
         rows = rng.integers(0, 200, 200)
-        drawn = Scores(guess[rows], False, Z.mean(axis=0)), Concept.of_numbers(Z[rows])
+        drawn = ProbeScores(guess[rows], False, Z.mean(axis=0)), Concept.of_numbers(Z[rows])
         draws.append(measures_of(*drawn)["r2"].value)
     assert found.error == pytest.approx(np.std(draws), rel=0.2)
 

@@ -9,13 +9,13 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 import expunge as ex
 from expunge.audit.fresh import fresh_rows, share_of_fit
-from expunge.audit.given import Part
+from expunge.audit.given import AuditedRows
 from expunge.audit.probes import choose_probes
-from expunge.audit.probing import Sizes, Terms, fresh_protocol, same_protocol, stratified
+from expunge.audit.protocols import Sizes, Terms, fresh_protocol, same_protocol, stratified
 from expunge.audit.residue import expected_residue
 from expunge.concept import Concept
 from expunge.errors import InputError
-from expunge.inputs import check_concept
+from expunge.inputs import check_concept, check_rows
 
 
 def draw(rng, n, *, d=10, gap=3.0, extra=0.0):
@@ -28,7 +28,8 @@ def draw(rng, n, *, d=10, gap=3.0, extra=0.0):
 
 
 def part(erasure, X, y):
-    return Part(X, erasure.transform(X), check_concept(y, len(y)), None, None)
+    before, after = check_rows(X), check_rows(erasure.transform(X))
+    return AuditedRows(before, after, check_concept(y, len(y)), None, None)
 
 
 def terms(probes="linear", **changes):
@@ -51,9 +52,7 @@ def test_same_rows_are_at_chance_by_construction_and_fresh_rows_are_not():
         assert protocol.before["linear"].strongest.value > 0.9
     assert same.after["linear"].status == "at chance"
     assert fresh.after["linear"].status == "found"
-    residue = expected_residue(
-        ex.Moments.of(train.before, train.concept), fresh.after["linear"].n_train
-    )
+    residue = expected_residue(train.before.moments(train.concept), fresh.after["linear"].n_train)
     found = fresh.after["linear"].strongest
     assert residue.balanced_accuracy_here == pytest.approx(found.value, abs=0.03)
     assert residue.balanced_accuracy_here > 0.6
@@ -193,10 +192,10 @@ def test_rows_of_the_fit_that_were_not_passed_for_training_are_recognised():
     rng = np.random.default_rng(0)
     X, _ = draw(rng, 1000)
     meta = ex.RLACE().fit(X[:800], np.arange(800) % 2).erasure_.meta
-    found = fresh_rows(X[500:], X[:500], meta)
+    found = fresh_rows(check_rows(X[500:]), check_rows(X[:500]), meta)
     np.testing.assert_array_equal(np.flatnonzero(found.fresh), np.arange(300, 500))
     assert (found.n_in_train, found.n_known, found.n_undecided) == (0, 300, 0)
-    assert share_of_fit(X[700:], meta) == pytest.approx(100 / 300)
+    assert share_of_fit(check_rows(X[700:]), meta) == pytest.approx(100 / 300)
 
 
 def test_where_the_fingerprint_knows_a_part_only_the_proven_rows_are_fresh():
@@ -204,13 +203,15 @@ def test_where_the_fingerprint_knows_a_part_only_the_proven_rows_are_fresh():
     rng = np.random.default_rng(0)
     X, _ = draw(rng, 14_000)
     meta = ex.RLACE().fit(X[:10_000], np.arange(10_000) % 2).erasure_.meta
-    found = fresh_rows(X[5_000:], X[:5_000], meta)  # 5,000 of the fit and 4,000 others
+    # 5,000 of the fit and 4,000 others
+    found = fresh_rows(check_rows(X[5_000:]), check_rows(X[:5_000]), meta)
     fresh = np.flatnonzero(found.fresh)
     assert found.n_known > 800
     assert found.n_undecided > 5_000
     assert 500 < len(fresh) < 1_200  # about 2,048 in 10,000 of the others can be proven
     assert fresh.min() >= 5_000
-    honest = fresh_rows(X[10_000:], X[:10_000], meta)  # nothing recognised: nothing is in doubt
+    # nothing recognised: nothing is in doubt
+    honest = fresh_rows(check_rows(X[10_000:]), check_rows(X[:10_000]), meta)
     assert honest.fresh.all()
 
 
@@ -218,14 +219,15 @@ def test_composed_erasures_know_the_rows_of_their_steps():
     rng = np.random.default_rng(0)
     X, y = draw(rng, 300)
     first, second = (ex.RLACE().fit(X[rows], y[rows]).erasure_ for rows in (slice(100), slice(200)))
-    found = fresh_rows(X, X[:0], first.then(second).meta)
+    found = fresh_rows(check_rows(X), None, first.then(second).meta)
     np.testing.assert_array_equal(found.fresh, np.arange(300) >= 200)
 
 
 def test_copies_in_another_precision_are_the_same_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 4))
-    assert not fresh_rows(X, X.astype(np.float32), {}).fresh.any()
+    copy = check_rows(X.astype(np.float32))
+    assert not fresh_rows(check_rows(X), copy, {}).fresh.any()
 
 
 # -- the residue ---------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ import pytest
 
 import expunge as ex
 from expunge.audit.fresh import fresh_rows
-from expunge.audit.given import Part
+from expunge.audit.given import AuditedRows
 from expunge.audit.kernel_probes import choose_ridge, ridge_values
 from expunge.audit.probes import choose_probes
-from expunge.audit.probing import Sizes, Terms, fresh_protocol, groups_of
+from expunge.audit.protocols import Sizes, Terms, fresh_protocol
 from expunge.audit.repeats import by_chance, discrete
-from expunge.inputs import check_concept
+from expunge.audit.sampling import groups_of
+from expunge.inputs import check_concept, check_rows
 
 LINEAR = ["logistic regression, ridge 0.01", "linear discriminant"]
 TREES = "boosted trees"
@@ -26,7 +27,8 @@ def table(rng, n):
 
 
 def part(X, y, ids=None):
-    return Part(X, X, check_concept(y, len(y)), None, None, ids)
+    rows = check_rows(X)
+    return AuditedRows(rows, rows, check_concept(y, len(y)), None, None, ids)
 
 
 def terms(probes, **changes):
@@ -67,8 +69,8 @@ def test_rows_of_the_fit_in_a_table_are_recognised_all_the_same():
     rng = np.random.default_rng(2)
     X, y = table(rng, 4000)
     meta = ex.LEACE().fit(X[:2000], y[:2000]).erasure_.meta
-    assert not fresh_rows(X[500:1500], X[:2000], meta).fresh.any()
-    mixed = fresh_rows(X[1000:3000], X[:2000], meta)  # half of them
+    assert not fresh_rows(check_rows(X[500:1500]), check_rows(X[:2000]), meta).fresh.any()
+    mixed = fresh_rows(check_rows(X[1000:3000]), check_rows(X[:2000]), meta)  # half of them
     assert mixed.unclear
     assert not mixed.fresh.any()
     erasure = ex.LEACE().fit(X[:2000], y[:2000]).erasure_
@@ -81,13 +83,13 @@ def test_copies_of_real_numbers_are_no_chance():
     """Every row four times, cut at random: a test row's copies are in the fit."""
     rng = np.random.default_rng(3)
     X = np.repeat(rng.normal(size=(500, 5)), 4, axis=0)[rng.permutation(2000)]
-    assert not by_chance(X)
-    found = fresh_rows(X[1000:], X[:1000], {})
+    assert not by_chance(check_rows(X))
+    found = fresh_rows(check_rows(X[1000:]), check_rows(X[:1000]), {})
     assert found.fresh.mean() < 0.2
     assert found.n_repeats == 0
-    assert by_chance(table(rng, 2000)[0])
-    assert by_chance(rng.integers(0, 2, (500, 1)))
-    assert not by_chance(rng.normal(size=(500, 3)))
+    assert by_chance(check_rows(table(rng, 2000)[0]))
+    assert by_chance(check_rows(rng.integers(0, 2, (500, 1))))
+    assert not by_chance(check_rows(rng.normal(size=(500, 3))))
     assert discrete(table(rng, 2000)[0])
     assert not discrete(rng.normal(size=(500, 3)))
 
@@ -126,7 +128,7 @@ def test_a_value_that_tells_the_class_is_learnt_from_others_who_have_it():
     X = rng.integers(0, 3, (3000, 4)).astype(float)
     code = X @ [1, 3, 9, 27]
     y = (rng.permutation(81)[code.astype(int)] % 2).astype(int)
-    assert groups_of(X) is None
+    assert groups_of(check_rows(X)) is None
     found = fresh_protocol(part(X, y), terms([TREES, "nearest neighbours"])).after["nonlinear"]
     assert found.strongest.low > 0.95
 

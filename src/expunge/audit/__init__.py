@@ -1,11 +1,13 @@
 """The audit: what is left, what was lost.
 
-``expunge.audit`` is the function. The modules of this package are reached by
-``from expunge.audit import damage`` or ``from expunge.audit.probes import PROBES``.
+``expunge.audit`` is this package and can be called as the function `audit` in it.
 """
 
-from expunge.audit.audit import audit
-from expunge.audit.probing import Sizes
-from expunge.audit.result import Audit
+from expunge.audit.audit_result import Audit
+from expunge.audit.auditing import audit
+from expunge.audit.protocols import Sizes
+from expunge.callable_package import make_callable
 
 __all__ = ["Audit", "Sizes", "audit"]
+
+make_callable(__name__, audit)

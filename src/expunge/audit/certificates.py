@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from expunge.audit.given import Part
-from expunge.audit.probing import stratified
+from expunge.audit.given import AuditedRows
+from expunge.audit.sampling import stratified
 from expunge.erasure import Erasure
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.kept import kept_in_rows
 from expunge.game.losses import loss_for
-from expunge.rows.dense import DenseRows
+from expunge.rows.base import Rows
 
 __all__ = ["Certified", "certified"]
 
@@ -45,24 +45,13 @@ class Certified:
         }
 
 
-def certified(erasure: Erasure, part: Part, seed: int) -> Certified:
-    """The certificate on all rows where they prove erasure at once, else on a sample of them.
-
-    Parameters
-    ----------
-    erasure : Erasure
-    part : Part
-    seed : int
-
-    Returns
-    -------
-    Certified
-    """
-    rows = DenseRows(part.before)
+def certified(erasure: Erasure, part: AuditedRows, seed: int) -> Certified:
+    """The certificate on all rows where they prove erasure at once, else on a sample of them."""
+    rows = part.before
     concept = part.concept.with_weight(np.ones(len(part)))  # classes of these rows only
     loss = loss_for("auto", concept.kind, concept.width)
     moments = rows.moments(concept, second=False)
-    kept = kept_in_rows(rows, erasure, moments, concept, None)
+    kept = kept_in_rows(cast(Rows, rows), erasure, moments, concept, None)  # it only takes rows
     quick = certify_moments(moments, erasure, loss, kept=kept)
     if quick.erased:
         return Certified(quick, len(part), len(part))

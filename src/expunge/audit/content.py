@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.association import paper_weat_tests, weat_tests
-from expunge.audit.damage import damage
-from expunge.audit.fairness import tpr_gaps
-from expunge.audit.geometry import pca_scatter, v_measure
-from expunge.audit.given import STAGES, Given, Part
+from expunge.audit.given import STAGES, AuditedRows, Given
 from expunge.audit.linear_probes import logistic_scores
 from expunge.audit.measures import exact_binomial
-from expunge.audit.neighbours import neighbour_changes
 from expunge.audit.probe import Training
-from expunge.audit.probing import stratified
 from expunge.audit.roles import Roles
-from expunge.audit.similarity import places, similarity_correlation
+from expunge.audit.sampling import stratified
 from expunge.concept import Concept
 from expunge.errors import InputError
+from expunge.linalg import Array
+from expunge.metrics.association import paper_weat_tests, weat_tests
+from expunge.metrics.change import damage_of_rows, least_change
+from expunge.metrics.fairness import tpr_gaps
+from expunge.metrics.geometry import scatter_of_rows, v_measure
+from expunge.metrics.neighbours import neighbour_changes
+from expunge.metrics.row_blocks import RowSource, read_rows
+from expunge.metrics.similarity import places, similarity_correlation
+from expunge.number_text import rounded
 
 if TYPE_CHECKING:
     from expunge.data import WeatTest
@@ -41,7 +44,8 @@ CLUSTERS = (2, 4, 8, 16)
 CLUSTERED = 5000  # rows that are clustered
 BASE = 20_000  # rows among which neighbours are looked for
 TASK_RIDGE = 1e-2  # of the task's classifier, relative to the mean variance of a column
-TASK_ROWS = 20_000  # it learns from
+TASK_ROWS, TASK_TESTED = 20_000, 50_000  # it learns from and is tested on
+WORDS = 50_000  # of a vocabulary that are read
 QUERIES = 8  # rows whose neighbours are listed
 
 
@@ -52,7 +56,7 @@ def erasure_section(given: Given) -> dict[str, Any]:
     return {
         "type": type(given.subject).__name__,
         "rank": getattr(given.subject, "rank", None),
-        "n_features": int(given.first.before.shape[1]),
+        "n_features": given.first.before.n_features,
         "orthogonal": None if e is None else e.is_orthogonal,
         "needs_concept": bool(getattr(given.subject, "needs_concept", False)),
         "method": meta.get("method"),
@@ -70,8 +74,8 @@ def concept_section(given: Given, roles: Roles) -> dict[str, Any]:
     """The concept and how common each label is among the rows of the fit and the others."""
     concept = given.first.concept
 
-    def means(part: Part | None) -> list[float] | None:
-        return None if part is None else part.concept.columns().mean(axis=0).tolist()
+    def means(part: AuditedRows | None) -> list[float] | None:
+        return None if part is None else _shares(part.concept).tolist()
 
     return {
         "kind": concept.kind,
@@ -81,21 +85,22 @@ def concept_section(given: Given, roles: Roles) -> dict[str, Any]:
     }
 
 
-def pca_section(part: Part, seed: int) -> dict[str, Any] | None:
+def pca_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
     """Coordinates for a scatter plot, with the label and the name of every point."""
-    if not _comparable(part) or part.before.shape[1] < 2:
+    if not _comparable(part) or part.before.n_features < 2:
         return None
-    found = pca_scatter(part.before, part.after, max_rows=POINTS, random_state=seed)
+    rng = np.random.default_rng(seed)
+    found = scatter_of_rows(part.before, part.after, max_rows=POINTS, rng=rng)
     shown = part.take(found.rows)
     return {
         "n_rows": len(part),
         "labels": _shown_labels(shown.concept),
         "names": None if shown.names is None else list(shown.names),
-        **_rounded(found.to_dict()),
+        **rounded(found.to_dict(), 5),  # what a picture can show, which halves the size of a page
     }
 
 
-def v_measure_section(part: Part, seed: int) -> dict[str, Any] | None:
+def v_measure_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
     """How far clusters follow the concept, before and after."""
     if part.concept.kind != "classes" or len(np.unique(part.concept.values)) < 2:
         return None
@@ -105,34 +110,35 @@ def v_measure_section(part: Part, seed: int) -> dict[str, Any] | None:
     if not clusters:
         return None
     return {
-        stage: v_measure(part.at(stage)[rows], y, clusters, random_state=seed).to_dict()
+        stage: v_measure(read_rows(part.at(stage), rows), y, clusters, random_state=seed).to_dict()
         for stage in STAGES
     }
 
 
-def damage_section(part: Part, seed: int) -> dict[str, Any] | None:
+def damage_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
     """What the rows lost."""
     if not _comparable(part):
         return None
-    varies = bool(np.any(part.concept.values != part.concept.values[0]))
-    concept = part.concept.values if varies else None
-    kind = part.concept.kind
-    found = damage(
-        part.before,
-        part.after,
-        concept=concept,
-        concept_type=kind,
-        max_base=BASE,
-        random_state=seed,
-    )
-    return found.to_dict()
+    least = None
+    if np.any(part.concept.values != part.concept.values[0]):
+        own = part.concept.with_weight(np.ones(len(part)))  # classes of these rows only
+        least = least_change(part.before.moments(own))
+    rng = np.random.default_rng(seed)
+    return damage_of_rows(part.before, part.after, least=least, max_base=BASE, rng=rng).to_dict()
 
 
 def association_section(
-    words: Sequence[str], before: NDArray[Any], after: NDArray[Any], seed: int
+    words: Sequence[str], rows_before: RowSource, rows_after: RowSource, seed: int
 ) -> dict[str, Any]:
-    """Association tests, agreement with people and neighbours, as far as the words allow."""
+    """Association tests, agreement with people and neighbours, as far as the words allow.
+
+    Of a large vocabulary the words that these ask for are read, and others up to `WORDS`.
+    """
     tests, skipped = [], []
+    n_words, queries = len(words), _queries(words)
+    chosen = _asked_for(words, queries, seed)
+    words = [words[row] for row in chosen]
+    before, after = read_rows(rows_before, chosen), read_rows(rows_after, chosen)
     known = places(words, len(words))
     for test in paper_weat_tests():
         if (lacking := _lacking(test, known)) is not None:
@@ -149,10 +155,10 @@ def association_section(
         skipped.append(
             {"name": "SimLex-999", "reason": f"{error.problem} ({error.received})", "missing": []}
         )
-    queries = _queries(words)
     changes = neighbour_changes(before, after, words, queries, min(5, len(words) - 1))
     return {
-        "n_words": len(words),
+        "n_words": n_words,
+        "n_words_read": len(words),
         "weat": tests,
         "skipped": skipped,
         "similarity": similarity,
@@ -161,28 +167,36 @@ def association_section(
 
 
 def fairness_section(
-    train: Part, test: Part, confidence: float, seed: int
+    train: AuditedRows, test: AuditedRows, confidence: float, seed: int
 ) -> dict[str, Any] | None:
     """True positive rates of a task's classifier by class of the concept, before and after."""
     if train.task is None or test.task is None or test.concept.kind != "classes":
         return None
-    rows = stratified(train.task, TASK_ROWS, seed)
-    task = train.task.take(rows)
+    learnt = stratified(train.task, TASK_ROWS, seed)
+    tested = stratified(test.task, TASK_TESTED, seed)
+    task, truth, concept = (
+        train.task.take(learnt),
+        test.task.values[tested],
+        test.concept.take(tested),
+    )
     labels = np.array([str(label) for label in task.labels])
-    group = np.array([str(label) for label in test.concept.labels])[test.concept.values]
+    group = np.array([str(label) for label in concept.labels])[concept.values]
     found: dict[str, Any] = {
         "classifier": f"logistic regression, ridge {TASK_RIDGE:g}",
-        "n_train": len(rows),
-        "n_test": len(test),
+        "n_train": len(learnt),
+        "n_train_all": len(train),
+        "n_test": len(tested),
+        "n_test_all": len(test),
     }
     for stage in STAGES:
-        training = Training(train.at(stage)[rows], task)
-        predicted = logistic_scores(training, test.at(stage), TASK_RIDGE).argmax(axis=1)
-        hits = int(np.sum(predicted == test.task.values))
-        gaps = tpr_gaps(labels[test.task.values], labels[predicted], group)
+        training = Training(read_rows(train.at(stage), learnt), task)
+        X = read_rows(test.at(stage), tested)
+        predicted = logistic_scores(training, X, TASK_RIDGE).argmax(axis=1)
+        hits = int(np.sum(predicted == truth))
+        gaps = tpr_gaps(labels[truth], labels[predicted], group)
         low, high = gaps.rms_interval(level=confidence, random_state=seed)
         found[stage] = {
-            "accuracy": exact_binomial(hits, len(test), confidence).to_dict(),
+            "accuracy": exact_binomial(hits, len(tested), confidence).to_dict(),
             "rms": gaps.rms,
             "rms_low": low,
             "rms_high": high,
@@ -191,8 +205,42 @@ def fairness_section(
     return found
 
 
-def _comparable(part: Part) -> bool:
-    return part.before.shape == part.after.shape and len(part) > 1
+def _comparable(part: AuditedRows) -> bool:
+    return part.before.n_features == part.after.n_features and len(part) > 1
+
+
+def _shares(concept: Concept) -> Array:
+    """Share of each class or label, mean of each number (width,)."""
+    if concept.kind == "classes":
+        counts = np.bincount(concept.values, minlength=concept.width)
+        return np.asarray(counts / concept.n_samples)
+    return np.asarray(concept.values.mean(axis=0))
+
+
+def _asked_for(words: Sequence[str], queries: Sequence[str], seed: int) -> NDArray[np.intp]:
+    """Rows of all words; of more than `WORDS` those that are asked for, and others at random."""
+    from expunge.data import load_simlex
+
+    n = len(words)
+    if n <= WORDS:
+        return np.arange(n)
+    tests = paper_weat_tests()
+    sets = [
+        part
+        for test in tests
+        for part in (
+            test.first_target,
+            test.second_target,
+            test.first_attribute,
+            test.second_attribute,
+        )
+    ]
+    rated = {word for pair in load_simlex().pairs for word in pair}
+    named = {*queries, *rated, *(word for part in sets for word in part.words)}
+    wanted = np.array([word in named for word in words])
+    others = np.random.default_rng(seed).permutation(np.flatnonzero(~wanted))
+    room = max(WORDS - int(wanted.sum()), 0)
+    return np.sort(np.concatenate([np.flatnonzero(wanted), others[:room]]))
 
 
 def _lacking(test: WeatTest, known: Mapping[str, int]) -> dict[str, Any] | None:
@@ -232,12 +280,3 @@ def _shown_labels(concept: Concept) -> list[Any]:
             for row in concept.values
         ]
     return [float(value) for value in concept.values[:, 0]]
-
-
-def _rounded(value: Any) -> Any:
-    """Numbers cut to what a picture can show, which halves the size of a report."""
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_rounded(part) for part in value]
-    return float(f"{value:.5g}") if isinstance(value, float) else value

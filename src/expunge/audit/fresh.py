@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.repeats import by_chance, hashed, real_share, repeated
+from expunge.audit.repeats import Hashes, by_chance, real_share, repeated, row_hashes
 from expunge.fingerprint import Fingerprint
+from expunge.metrics.row_blocks import RowSource, row_blocks
 
 __all__ = ["Freshness", "fresh_by_ids", "fresh_rows", "share_of_fit", "trusted"]
 
@@ -105,7 +106,7 @@ def fresh_by_ids(
     return Freshness(~there, int(there.sum()), fingerprint=sketches, judged_by="ids")
 
 
-def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]) -> Freshness:
+def fresh_rows(test: RowSource, train: RowSource | None, meta: dict[str, Any]) -> Freshness:
     """Tell the test rows that neither the training rows nor the fingerprint know.
 
     In a table new rows may repeat old numbers; see `expunge.audit.repeats`. Where chance explains
@@ -114,8 +115,9 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
 
     Parameters
     ----------
-    X_test, X_train : arrays of shape (n, d) and (m, d)
+    test : rows of shape (n, d)
         Before erasure.
+    train : rows of shape (m, d) or None
     meta : dict
         Of the erasure.
 
@@ -127,24 +129,27 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
     --------
     >>> import numpy as np
     >>> from expunge.audit.fresh import fresh_rows
+    >>> from expunge.inputs import check_rows
     >>> X = np.random.default_rng(0).normal(size=(6, 2))
-    >>> fresh_rows(X, X[:4], {}).fresh
+    >>> fresh_rows(check_rows(X), check_rows(X[:4]), {}).fresh
     array([False, False, False, False,  True,  True])
     """
-    old, new = hashed(X_train), hashed(X_test)
+    new = row_hashes(test)
+    old = new[:0] if train is None else row_hashes(train)
     in_train = np.isin(new, old)
     known, decided = np.zeros(len(new), dtype=bool), np.ones(len(new), dtype=bool)
     sketches = list(fingerprints(meta))
     for sketch in sketches:
-        known |= sketch.known(X_test)
-        decided &= sketch.decides(X_test)
+        own_known, own_decided = _asked(sketch, test)
+        known |= own_known
+        decided &= own_decided
     counts: dict[str, Any] = {
         "n_in_train": int(in_train.sum()),
         "n_known": int(known.sum()),
         "fingerprint": bool(sketches),
     }
     seen = in_train | known
-    if seen.any() and by_chance(X_test):
+    if seen.any() and by_chance(test):
         chance = (repeated(old), _chance(sketches, old, new))
         shares = (
             real_share(int(in_train.sum()), len(new), chance[0], len(old)),
@@ -165,12 +170,12 @@ def fresh_rows(X_test: NDArray[Any], X_train: NDArray[Any], meta: dict[str, Any]
     return Freshness(~(seen | undecided), n_undecided=int(undecided.sum()), **counts)
 
 
-def share_of_fit(X: NDArray[Any], meta: dict[str, Any]) -> float | None:
+def share_of_fit(rows: RowSource, meta: dict[str, Any]) -> float | None:
     """Share of the rows that the erasure was fitted on; None where that is not known.
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    rows : rows of shape (n, d)
         Before erasure.
     meta : dict
         Of the erasure.
@@ -184,18 +189,28 @@ def share_of_fit(X: NDArray[Any], meta: dict[str, Any]) -> float | None:
     sketches = list(fingerprints(meta))
     known, decided = 0, 0
     for sketch in sketches:
-        can = sketch.decides(X)
-        known += int((sketch.known(X) & can).sum())
+        sure, can = _asked(sketch, rows)
+        known += int((sure & can).sum())
         decided += int(can.sum())
     if not decided:
         return None
-    if known in (0, decided) or not by_chance(X):
+    if known in (0, decided) or not by_chance(rows):
         return known / decided
-    chance = _chance(sketches, hashed(X[:0]), hashed(X))
+    hashes = row_hashes(rows)
+    chance = _chance(sketches, hashes[:0], hashes)
     return real_share(known, decided, chance, _kept(sketches))
 
 
-def _chance(sketches: list[Fingerprint], old: NDArray[np.int64], new: NDArray[np.int64]) -> float:
+def _asked(sketch: Fingerprint, rows: RowSource) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows a sketch knows, and of which it can tell; block by block."""
+    known, decided = np.zeros((2, rows.n_samples), dtype=bool)
+    for start, X in row_blocks(rows):
+        part = slice(start, start + len(X))
+        known[part], decided[part] = sketch.known(X), sketch.decides(X)
+    return known, decided
+
+
+def _chance(sketches: list[Fingerprint], old: Hashes, new: Hashes) -> float:
     """Share of new rows that repeat a row of the fit by chance, as far as that is known.
 
     Sketches of old versions have no counts. Fewer rows than the fit had then give a lower bound by

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.families import cross_fitted
 from expunge.audit.linear_probes import LINEAR_PROBES
 from expunge.audit.measures import measures_of
-from expunge.audit.probing import fold_numbers, groups_of
-from expunge.audit.protocol import cross_fitted
+from expunge.audit.sampling import FEWEST, fold_numbers, groups_of
 from expunge.concept import Concept
+from expunge.rows.dense import DenseRows
 
 __all__ = ["held_out_gain"]
 
 FOLDS = 5
-FEWEST = 10  # rows, or groups of them
 
 
 def held_out_gain(
@@ -55,7 +55,7 @@ def held_out_gain(
     >>> bits > 0.95, share > 0.95
     (True, True)
     """
-    groups = groups_of(X, ids)
+    groups = groups_of(DenseRows(X), ids)
     few = len(X) if groups is None else len(np.unique(groups))
     if few < FEWEST or np.all(concept.values == concept.values[0]):
         return None, None

@@ -4,30 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.lazy_rows import (
+    ChangedRows,
+    ConstantRows,
+    JoinedRows,
+    LazyRows,
+    SelectedRows,
+    extent,
+)
 from expunge.concept import Concept
+from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
-from expunge.inputs import ConceptType, check_concept, check_rows
-from expunge.inputs.several import match_labels, split_concepts
+from expunge.inputs import ConceptType, check_concept, check_rows, check_width, match_labels
+from expunge.inputs.several import split_concepts
+from expunge.metrics.row_blocks import RowSource, read_rows
+from expunge.moments import Moments
+from expunge.rows.dense import DenseRows
 
-__all__ = ["STAGES", "Given", "Part", "Stage", "erased", "gather"]
+__all__ = ["STAGES", "AuditedRows", "Given", "Stage", "as_given", "erased_rows", "gather"]
 
 Stage = Literal["before", "after"]
 STAGES: tuple[Stage, ...] = ("before", "after")
 
 
+class ReadRows(RowSource, Protocol):
+    """Rows whose moments can be taken too."""
+
+    def moments(self, concept: Concept, *, second: bool = True) -> Moments:
+        """One pass: counts, means and centred second moments."""
+
+
 @dataclass(frozen=True, eq=False)
-class Part:
+class AuditedRows:
     """Rows of the fit, or new ones.
 
     Attributes
     ----------
-    before, after : arrays of shape (n, d)
+    before, after : rows of shape (n, d)
+        Read in blocks and samples; erased rows are made when they are asked for.
     concept : Concept
     task : Concept or None
     names : tuple of str or None
@@ -35,41 +55,41 @@ class Part:
         Who or what a row belongs to: rows of one id are never on both sides of a probe.
     """
 
-    before: NDArray[Any]
-    after: NDArray[Any]
+    before: ReadRows
+    after: RowSource
     concept: Concept
     task: Concept | None
     names: tuple[str, ...] | None
     ids: NDArray[Any] | None = None
 
     def __len__(self) -> int:
-        return int(self.before.shape[0])
+        return self.before.n_samples
 
-    def at(self, stage: Stage) -> NDArray[Any]:
+    def at(self, stage: Stage) -> RowSource:
         """The rows before or after."""
         return self.before if stage == "before" else self.after
 
-    def take(self, index: NDArray[Any]) -> Part:
+    def take(self, index: NDArray[Any]) -> AuditedRows:
         """Some of the rows."""
         rows = np.flatnonzero(index) if index.dtype == bool else index
-        return Part(
-            self.before[rows],
-            self.after[rows],
+        return AuditedRows(
+            SelectedRows(self.before, rows),
+            SelectedRows(self.after, rows),
             self.concept.take(rows),
             None if self.task is None else self.task.take(rows),
             None if self.names is None else tuple(self.names[i] for i in rows),
             None if self.ids is None else self.ids[rows],
         )
 
-    def joined(self, other: Part) -> Part:
+    def joined(self, other: AuditedRows) -> AuditedRows:
         """These rows and then the others, with the same concept; without task and names."""
         values = np.concatenate([self.concept.values, other.concept.values])
         ids = None
         if self.ids is not None and other.ids is not None:
             ids = np.concatenate([self.ids, other.ids])
-        return Part(
-            np.concatenate([self.before, other.before]),
-            np.concatenate([self.after, other.after]),
+        return AuditedRows(
+            JoinedRows(self.before, other.before),
+            JoinedRows(self.after, other.after),
             Concept(self.concept.kind, values, self.concept.labels),
             None,
             None,
@@ -89,9 +109,9 @@ class Given:
         What is known about how it was made.
     spectrum : list of float or None
         Eigenvalues before rounding, where a fitted eraser was passed that has them.
-    train : Part or None
+    train : AuditedRows or None
         What was passed as rows of the fit.
-    test : Part or None
+    test : AuditedRows or None
         What was passed as new rows. One of the two is there.
     half : bool
         Whether rows of 16 bits were passed. They are erased in 32, as the fit saw them.
@@ -100,8 +120,8 @@ class Given:
     subject: Any
     meta: dict[str, Any]
     spectrum: list[float] | None
-    train: Part | None
-    test: Part | None
+    train: AuditedRows | None
+    test: AuditedRows | None
     half: bool = False
 
     @property
@@ -110,14 +130,14 @@ class Given:
         return self.subject if isinstance(self.subject, Erasure) else None
 
     @property
-    def first(self) -> Part:
+    def first(self) -> AuditedRows:
         """The training rows; without them the test rows."""
         part = self.test if self.train is None else self.train
         assert part is not None
         return part
 
     @property
-    def last(self) -> Part:
+    def last(self) -> AuditedRows:
         """The test rows; without them the training rows."""
         return self.first if self.test is None else self.test
 
@@ -139,7 +159,7 @@ def gather(
     Parameters
     ----------
     erasure, X_train, y_train, X_test, y_test, task, concept_type, ids
-        As in `audit`.
+        As in `audit`; X may also be rows that are made when they are asked for, checked before.
     names : pair of sequences of str, sequence of str for the test rows, or None
 
     Returns
@@ -163,10 +183,12 @@ def gather(
         "names": _pair(names, both, "words", lone_is_test=True),
         "ids": _pair(ids, both, "ids", lone_is_test=True),
     }
-    parts: dict[str, Part] = {}
+    parts: dict[str, AuditedRows] = {}
     half = False
     for place, (X, y, name) in enumerate(passed):
-        rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
+        rows: Any = X
+        if not isinstance(X, LazyRows):
+            rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
         half |= rows.dtype.itemsize == 2
         own = {key: pair[place] for key, pair in extras.items()}
         known_kind = (meta.get("concept") or {}).get("kind")
@@ -198,17 +220,19 @@ def _checked_part(
     y: Any,
     name: str,
     own: dict[str, Any],
-    first: Part | None,
+    first: AuditedRows | None,
     concept_type: ConceptType,
     known_kind: ConceptType | None,
-) -> Part:
+) -> AuditedRows:
     """Rows with all that belongs to them; classes in the codes of the first rows, if any."""
     n = rows.n_samples
-    if first is not None and rows.n_features != first.before.shape[1]:
-        raise InputError(
-            f"X_{name} has {rows.n_features} features, but X_train has {first.before.shape[1]}",
-            f"shape ({n}, {rows.n_features})",
-            "Pass the same columns",
+    if first is not None:
+        check_width(
+            rows.n_features,
+            first.before.n_features,
+            f"X_{name} has",
+            "an audit with this X_train",
+            remedy="Pass the same columns",
         )
     task = None
     which = "training" if name == "train" else "test"
@@ -228,9 +252,9 @@ def _checked_part(
         concept = _in_codes_of(first.concept, y, n, f"y_{name}")
         if first.task is not None:
             task = _in_codes_of(first.task, own["task"], n, f"task of the {which} rows")
-    X = np.asarray(rows.X)
-    X = X.astype(np.float32) if X.dtype == np.float16 else X
-    part = _part(subject, X, concept, task, own["names"], f"X_{name}")
+    if rows.dtype == np.float16:
+        rows = ChangedRows(rows, lambda X, index: X.astype(np.float32))
+    part = _part(subject, rows, concept, task, own["names"], f"X_{name}")
     return part if own["ids"] is None else replace(part, ids=_ids(own["ids"], n, name))
 
 
@@ -262,57 +286,98 @@ def _subject(erasure: Any) -> Any:
 
 def _part(
     subject: Any,
-    X: NDArray[Any],
+    rows: ReadRows,
     concept: Concept,
     task: Concept | None,
     names: Sequence[Any] | None,
     name: str,
-) -> Part:
-    after = np.asarray(erased(subject, X, concept))
-    if after.ndim != 2 or after.shape[0] != X.shape[0] or after.dtype.kind != "f":
-        raise InputError(
-            f"transform did not give one row of real numbers for each row of {name}",
-            f"shape {after.shape} and type {after.dtype} for shape {X.shape}",
-            "Mend the transform",
-        )
-    check_rows(after, name=f"{name} after erasure", least=1)
-    if _only_rounding(after):
-        after = np.broadcast_to(after.mean(axis=0), after.shape).astype(after.dtype)
-    if names is not None and len(names) != X.shape[0]:
+) -> AuditedRows:
+    after = erased_rows(subject, rows, concept, name)
+    n = rows.n_samples
+    if names is not None and len(names) != n:
         raise InputError(
             f"words must name every row of {name}",
-            f"{len(names)} names for {X.shape[0]} rows",
+            f"{len(names)} names for {n} rows",
             "Pass one name per row",
         )
-    return Part(X, after, concept, task, None if names is None else tuple(map(str, names)))
+    shown = None if names is None else tuple(map(str, names))
+    return AuditedRows(rows, after, concept, task, shown)
 
 
-def _only_rounding(X: NDArray[Any]) -> bool:
-    """Whether rows differ by rounding alone, after an erasure of everything there was."""
-    level = 8 * np.finfo(X.dtype).eps * float(np.abs(X).max())
-    return bool(np.all(np.ptp(X, axis=0) <= level))
+def erased_rows(subject: Any, rows: RowSource, concept: Concept, name: str) -> RowSource:
+    """The rows after erasure, checked.
 
-
-def erased(subject: Any, X: NDArray[Any], concept: Concept) -> Any:
-    """Rows after erasure; a conditional erasure is told the concept.
+    Maps of this library work row by row, so their rows are made when they are asked for. Any other
+    object is given all rows at once, since it may look at several of them together.
 
     Parameters
     ----------
     subject : object with transform
-    X : array of shape (n, d)
+        One with a true `needs_concept` is told the concept.
+    rows : rows of shape (n, d)
     concept : Concept
         Of these rows.
+    name : str
+        What to call the rows in messages.
 
     Returns
     -------
-    array of shape (n, d)
+    rows of shape (n, e)
     """
+    after: RowSource
+    if isinstance(subject, Erasure | ConditionalErasure):
+        subject.check_width((rows.n_samples, rows.n_features))
+        after = ChangedRows(rows, lambda X, index: _erased(subject, X, concept.take(index)))
+    else:
+        every = np.arange(rows.n_samples)
+        after = _checked(np.asarray(_erased(subject, read_rows(rows, every), concept)), rows, name)
+    low, high, mean = extent(after)
+    if not np.isfinite(mean).all():  # say where
+        check_rows(read_rows(after, np.arange(rows.n_samples)), name=f"{name} after erasure")
+    # rows that differ by rounding alone, after an erasure of everything there was
+    level = 8 * np.finfo(after.dtype).eps * max(np.abs(low).max(), np.abs(high).max())
+    if np.all(high - low <= level):
+        return ConstantRows(mean.astype(after.dtype), rows.n_samples)
+    return after
+
+
+def _checked(after: NDArray[Any], rows: RowSource, name: str) -> DenseRows:
+    n = rows.n_samples
+    if after.ndim != 2 or after.shape[0] != n or after.dtype.kind != "f":
+        raise InputError(
+            f"transform did not give one row of real numbers for each row of {name}",
+            f"shape {after.shape} and type {after.dtype} for shape {(n, rows.n_features)}",
+            "Mend the transform",
+        )
+    return DenseRows(after)
+
+
+def as_given(concept: Concept) -> NDArray[Any]:
+    """Labels, indicators or numbers that become the same concept once more.
+
+    Returns
+    -------
+    array of shape (n,) or (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.given import as_given
+    >>> from expunge.concept import Concept
+    >>> as_given(Concept("classes", np.array([0, 1, 0]), ("f", "m")))
+    array(['f', 'm', 'f'], dtype='<U1')
+    """
+    if concept.kind != "classes":
+        return concept.values
+    found: NDArray[Any] = np.array(concept.labels)[concept.values]
+    return found
+
+
+def _erased(subject: Any, X: NDArray[Any], concept: Concept) -> Any:
+    """Rows after erasure; a conditional erasure is told the concept."""
     if not getattr(subject, "needs_concept", False):
         return subject.transform(X)
-    labels = (
-        np.array(concept.labels)[concept.values] if concept.kind == "classes" else concept.values
-    )
-    return subject.transform(X, concept=labels)
+    return subject.transform(X, concept=as_given(concept))
 
 
 def _pair(given: Any, both: bool, name: str, *, lone_is_test: bool = False) -> tuple[Any, Any]:
@@ -346,11 +411,10 @@ def _in_codes_of(concept: Concept, y: Any, n: int, name: str) -> Concept:
     several = split_concepts(y, n) is not None
     kind: ConceptType = "auto" if several else concept.kind
     found = check_concept(y, n, concept_type=kind, name=name, whole=False)
-    try:
-        return match_labels(found, concept.kind, concept.labels)
-    except InputError as error:
-        raise InputError(
-            f"{name} does not go with that of the training rows",
-            f"{list(found.labels[:5])!r}, not {list(concept.labels[:5])!r}",
-            "Pass the same concept, with no new classes",
-        ) from error
+    return match_labels(
+        found,
+        concept.kind,
+        concept.labels,
+        name=f"{name} does not go with that of the training rows: it",
+        known_from="the same concept",
+    )

@@ -4,90 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.given import Part
-from expunge.audit.probing import stratified
-from expunge.audit.repeats import by_chance
+from expunge.audit.given import AuditedRows
+from expunge.audit.lazy_rows import ConstantRows, extent
+from expunge.audit.repeats import by_chance, numbered
+from expunge.audit.sampling import stratified
 from expunge.concept import Concept
+from expunge.metrics.row_blocks import RowSource
 
-__all__ = ["as_given", "held_out", "numbered", "without_rounding"]
+__all__ = ["held_out", "without_rounding"]
 
 ROUNDING = 32  # units in the last place that are left of rows of which all was erased
 
 
-def as_given(concept: Concept) -> NDArray[Any]:
-    """Labels, indicators or numbers that become the same concept once more.
-
-    Parameters
-    ----------
-    concept : Concept
-
-    Returns
-    -------
-    array of shape (n,) or (n, m)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expunge.audit.held_out import as_given
-    >>> from expunge.concept import Concept
-    >>> as_given(Concept("classes", np.array([0, 1, 0]), ("f", "m")))
-    array(['f', 'm', 'f'], dtype='<U1')
-    """
-    if concept.kind != "classes":
-        return concept.values
-    found: NDArray[Any] = np.array(concept.labels)[concept.values]
-    return found
-
-
-def numbered(X: NDArray[Any]) -> NDArray[np.intp]:
-    """A number for each row; equal rows have the same. Numbers ascend with the first such row.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-
-    Returns
-    -------
-    int array of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expunge.audit.held_out import numbered
-    >>> numbered(np.array([[3.0], [1.0], [3.0], [2.0]]))
-    array([0, 1, 0, 2])
-    """
-    with np.errstate(over="ignore"):
-        rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0 becomes 0
-    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
-    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[which.reshape(-1)])
-
-
-def without_rounding(part: Part) -> Part:
-    """The same rows; zeros where all was erased, since what rounding left says nothing.
-
-    Parameters
-    ----------
-    part : Part
-
-    Returns
-    -------
-    Part
-    """
-    after, size = part.after, float(np.abs(part.before).max())
-    if np.any(np.ptp(after, axis=0) > ROUNDING * np.finfo(after.dtype).eps * size):
+def without_rounding(part: AuditedRows) -> AuditedRows:
+    """The same rows; zeros where all was erased, since what rounding left says nothing."""
+    after, eps = part.after, np.finfo(part.after.dtype).eps
+    size = max(float(np.abs(limit).max()) for limit in extent(part.before)[:2])
+    low, high, _ = extent(after)
+    if np.any(high - low > ROUNDING * eps * size):
         return part
-    return replace(part, after=np.zeros_like(after))
+    return replace(part, after=ConstantRows(np.zeros(after.n_features, after.dtype), len(part)))
 
 
 def held_out(
-    X: NDArray[Any], concepts: Sequence[Concept], share: float, seed: int
+    rows: RowSource, concepts: Sequence[Concept], share: float, seed: int
 ) -> NDArray[np.intp]:
     """Sorted numbers of about `share` of the rows, with the class shares of all.
 
@@ -96,7 +40,7 @@ def held_out(
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    rows : rows of shape (n, d)
     concepts : sequence of Concept
         The first is the one whose shares are kept.
     share : float
@@ -111,13 +55,14 @@ def held_out(
     >>> import numpy as np
     >>> from expunge.audit.held_out import held_out
     >>> from expunge.concept import Concept
+    >>> from expunge.inputs import check_rows
     >>> X = np.repeat(np.random.default_rng(0).normal(size=(50, 1)), 4, axis=0)
-    >>> test = held_out(X, [Concept("classes", np.arange(200) % 2, (0, 1))], 0.3, 0)
+    >>> test = held_out(check_rows(X), [Concept("classes", np.arange(200) % 2, (0, 1))], 0.3, 0)
     >>> len(test), np.intersect1d(X[test], np.delete(X, test)).size
     (60, 0)
     """
-    n = len(X)
-    group = np.arange(n) if by_chance(X) else numbered(X)
+    n = rows.n_samples
+    group = np.arange(n) if by_chance(rows) else numbered(rows)
     test = np.zeros(n, dtype=bool)
     repeated = np.bincount(group)[group] > 1
     single = np.flatnonzero(~repeated)

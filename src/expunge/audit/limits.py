@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from expunge.audit.given import Given
-from expunge.audit.probing import Sizes
+from expunge.audit.protocols import Sizes
 from expunge.audit.roles import Roles
 from expunge.audit.verdict import Verdict
 
@@ -11,17 +11,7 @@ __all__ = ["limits_of", "notes_of"]
 
 
 def limits_of(given: Given, verdict: Verdict) -> list[str]:
-    """What must not be read into the result.
-
-    Parameters
-    ----------
-    given : Given
-    verdict : Verdict
-
-    Returns
-    -------
-    list of str
-    """
+    """What must not be read into the result."""
     limits = [
         "A probe that fails proves nothing about probes that were not tried. Only the certificate "
         "speaks of all linear predictors, and only on its own rows.",
@@ -47,18 +37,7 @@ def limits_of(given: Given, verdict: Verdict) -> list[str]:
 
 
 def notes_of(given: Given, roles: Roles, sizes: Sizes) -> list[str]:
-    """What to know about the rows.
-
-    Parameters
-    ----------
-    given : Given
-    roles : Roles
-    sizes : Sizes
-
-    Returns
-    -------
-    list of str
-    """
+    """What to know about the rows."""
     notes = []
     if getattr(given.subject, "needs_concept", False):
         notes.append(

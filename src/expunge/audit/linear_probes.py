@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from expunge.audit.measures import Scores
+from expunge.audit.measures import ProbeScores
 from expunge.audit.probe import Probe, Training
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.linalg import Array
@@ -60,31 +60,31 @@ def _one_per_class(S: Array, training: Training) -> Array:
 
 
 def _logistic(alpha: float) -> Probe:
-    def score(training: Training, X: Array, seed: int) -> Scores:
-        return Scores(logistic_scores(training, X, alpha), True, training.prior)
+    def score(training: Training, X: Array, seed: int) -> ProbeScores:
+        return ProbeScores(logistic_scores(training, X, alpha), True, training.prior)
 
     return Probe(f"logistic regression, ridge {alpha:g}", "linear", ("classes", "labels"), score)
 
 
-def _svm(training: Training, X: Array, seed: int) -> Scores:
+def _svm(training: Training, X: Array, seed: int) -> ProbeScores:
     training, X = training.even, training.scaled(X)
     S = _trained(training.balanced_problem("squared_hinge"), X, SVM_RIDGE)
-    return Scores(_one_per_class(S, training), False, training.prior)
+    return ProbeScores(_one_per_class(S, training), False, training.prior)
 
 
-def _lda(training: Training, X: Array, seed: int) -> Scores:
+def _lda(training: Training, X: Array, seed: int) -> ProbeScores:
     """Gaussian classes with one covariance: log-odds linear in x, from moments alone."""
     training, X = training.even, training.scaled(X)
     moments, concept = training.moments, training.concept
     if concept.kind == "classes":
         S = _discriminant(training, moments.xz, moments.mean_z, X)
-        return Scores(S, True, training.prior)
+        return ProbeScores(S, True, training.prior)
     columns = []
     for xz, share in zip(moments.xz.T, moments.mean_z, strict=True):
         shares = np.array([1 - share, share])
         S = _discriminant(training, np.column_stack([-xz, xz]), shares, X)
         columns.append(S[:, 1] - S[:, 0])
-    return Scores(np.column_stack(columns), True, training.prior)
+    return ProbeScores(np.column_stack(columns), True, training.prior)
 
 
 def _discriminant(training: Training, xz: Array, shares: Array, X: Array) -> Array:
@@ -112,12 +112,12 @@ def _audible(S: Array, intercept: Array) -> Array:
 
 
 def _ridge(alpha: float) -> Probe:
-    def score(training: Training, X: Array, seed: int) -> Scores:
+    def score(training: Training, X: Array, seed: int) -> ProbeScores:
         training, X = training.even, training.scaled(X)
         moments = training.moments
         w = _solve(moments.cov_xx, moments.cov_xz, alpha)
         S = (X - moments.mean_x) @ w + moments.mean_z
-        return Scores(np.asarray(S), False, training.prior)
+        return ProbeScores(np.asarray(S), False, training.prior)
 
     return Probe(f"ridge regression, ridge {alpha:g}", "linear", ("continuous",), score)
 

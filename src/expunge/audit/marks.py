@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from expunge.audit.protocol import Status
+from expunge.audit.families import Status
+from expunge.number_text import in_words
 
 __all__ = ["legend", "mark", "sampling_error", "wrapped"]
 
@@ -49,7 +50,7 @@ def legend(statistic: str, leak: float) -> str:
     -------
     str
     """
-    least = f"{leak:g}" if statistic == "r2" else f"{100 * leak:.1f} %"
+    least = f"{leak:g}" if statistic == "r2" else in_words(statistic, leak)
     return (
         f"* found. {EXPLAINED} found, but no more than sampling error of the fit explains. "
         f"? cannot tell: the rows are too few to exclude an excess of {least}. No mark: at chance."
@@ -78,14 +79,6 @@ def sampling_error(ceiling: str, high: str) -> str:
 
 def wrapped(caption: Sequence[str], table: Sequence[str]) -> list[str]:
     """Lines as wide as the table above them.
-
-    Parameters
-    ----------
-    caption, table : sequence of str
-
-    Returns
-    -------
-    list of str
 
     Examples
     --------

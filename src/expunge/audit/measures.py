@@ -20,7 +20,7 @@ from expunge.linalg import Array
 __all__ = [
     "Interval",
     "Measure",
-    "Scores",
+    "ProbeScores",
     "exact_binomial",
     "measures_of",
     "simultaneous_quantile",
@@ -102,7 +102,7 @@ class Measure:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ProbeScores:
     """What a probe says of held-out rows.
 
     Attributes
@@ -125,15 +125,6 @@ class Scores:
 
 def exact_binomial(hits: int, n: int, confidence: float) -> Interval:
     """A share with its exact interval (Clopper and Pearson 1934).
-
-    Parameters
-    ----------
-    hits, n : int
-    confidence : float
-
-    Returns
-    -------
-    Interval
 
     Examples
     --------
@@ -191,12 +182,12 @@ def simultaneous_quantile(measures: list[Measure], confidence: float) -> float:
     return float(np.clip(np.quantile(np.abs(draws @ root.T).max(axis=1), confidence), single, most))
 
 
-def measures_of(scores: Scores, truth: Concept) -> dict[str, Measure]:
+def measures_of(scores: ProbeScores, truth: Concept) -> dict[str, Measure]:
     """Everything that can be said of the scores of held-out rows.
 
     Parameters
     ----------
-    scores : Scores
+    scores : ProbeScores
     truth : Concept
         Of the same rows.
 
@@ -324,7 +315,7 @@ def _share_below(s: Array, others: Array) -> Array:
     return np.asarray(places / (2 * len(others)))
 
 
-def _r2(scores: Scores, Z: Array) -> Measure:
+def _r2(scores: ProbeScores, Z: Array) -> Measure:
     """Share of variance explained, the mean over columns; 0 is a constant answer."""
     parts = []
     for j in range(Z.shape[1]):

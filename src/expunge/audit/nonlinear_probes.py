@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.kernel_probes import choose_ridge, choose_svm, ridge_values, svm_margins
-from expunge.audit.measures import Scores
+from expunge.audit.measures import ProbeScores
 from expunge.audit.probe import Probe, Training
 from expunge.audit.repeats import discrete
 from expunge.linalg import Array
@@ -110,7 +110,7 @@ def _classifying(
 ) -> Probe:
     """A probe of classes, and of labels one by one; settings are chosen on the evenest label."""
 
-    def score(training: Training, X: Array, seed: int) -> Scores:
+    def score(training: Training, X: Array, seed: int) -> ProbeScores:
         concept = training.concept
         every = concept.kind == "classes"
         columns = [concept.values] if every else list(concept.values.T.astype(np.intp))
@@ -118,7 +118,7 @@ def _classifying(
         settings = None if choose is None else choose(training.X, first, seed)
         found = [learn(training.X, z, X, seed, settings) for z in columns]
         S = found[0] if every else np.column_stack([pair[:, 1] - pair[:, 0] for pair in found])
-        return Scores(S, in_nats, training.prior)
+        return ProbeScores(S, in_nats, training.prior)
 
     return Probe(name, "nonlinear", ("classes", "labels"), score)
 
@@ -126,12 +126,12 @@ def _classifying(
 def _regressing(name: str, learn: Regressor) -> Probe:
     """A probe of numbers; columns are centred and scaled for it."""
 
-    def score(training: Training, X: Array, seed: int) -> Scores:
+    def score(training: Training, X: Array, seed: int) -> ProbeScores:
         Z = training.concept.values
         spread = Z.std(axis=0)
         unit = np.where(spread > 0, spread, 1.0)
         S = learn(training.X, (Z - training.prior) / unit, X, seed)
-        return Scores(S * unit + training.prior, False, training.prior)
+        return ProbeScores(S * unit + training.prior, False, training.prior)
 
     return Probe(name, "nonlinear", ("continuous",), score)
 
@@ -143,11 +143,11 @@ def _shares_nearby(training: Training, X: Array) -> Array:
     return np.asarray((votes + training.prior) / (near.shape[1] + 1))
 
 
-def _neighbours(training: Training, X: Array, seed: int) -> Scores:
-    return Scores(_log_odds(_shares_nearby(training, X), training), True, training.prior)
+def _neighbours(training: Training, X: Array, seed: int) -> ProbeScores:
+    return ProbeScores(_log_odds(_shares_nearby(training, X), training), True, training.prior)
 
 
-def _anti_clustering(training: Training, X: Array, seed: int) -> Scores:
+def _anti_clustering(training: Training, X: Array, seed: int) -> ProbeScores:
     """Bet against the neighbours: after a projection they may be of the *other* class.
 
     The votes are reversed about the prior: what is twice as common nearby as elsewhere counts as
@@ -155,7 +155,7 @@ def _anti_clustering(training: Training, X: Array, seed: int) -> Scores:
     """
     S = _log_odds(_shares_nearby(training, X), training)
     usual = _log_odds(np.tile(training.prior, (len(X), 1)), training)
-    return Scores(2 * usual - S, True, training.prior)
+    return ProbeScores(2 * usual - S, True, training.prior)
 
 
 def _log_odds(shares: Array, training: Training) -> Array:
@@ -166,9 +166,9 @@ def _log_odds(shares: Array, training: Training) -> Array:
     return np.asarray(np.log(np.maximum(shares, tiny)) - np.log(np.maximum(1 - shares, tiny)))
 
 
-def _neighbour_means(training: Training, X: Array, seed: int) -> Scores:
+def _neighbour_means(training: Training, X: Array, seed: int) -> ProbeScores:
     Z = training.concept.values[training.nearest(X, NEIGHBOURS)].mean(axis=1)
-    return Scores(Z, False, training.prior)
+    return ProbeScores(Z, False, training.prior)
 
 
 NONLINEAR_PROBES: tuple[Probe, ...] = (

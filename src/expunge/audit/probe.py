@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.measures import Scores
+from expunge.audit.measures import ProbeScores
 from expunge.audit.units import own_units
 from expunge.concept import Concept, Kind
 from expunge.game.losses import loss_for
@@ -50,12 +50,15 @@ class Training:
             return np.flatnonzero(np.any(values != values[0], axis=0))
         return np.arange(self.concept.width)
 
-    @cached_property
+    @property
     def compact(self) -> Training:
         """The same rows with what is learnable only."""
+        # one that remembered itself would keep its rows until Python looks for cycles
+        return self if len(self.learnable) == self.concept.width else self._learnable_only
+
+    @cached_property
+    def _learnable_only(self) -> Training:
         kept, concept = self.learnable, self.concept
-        if len(kept) == concept.width:
-            return self
         labels = tuple(concept.labels[i] for i in kept)
         if concept.kind == "classes":
             codes = np.searchsorted(kept, concept.values)
@@ -67,10 +70,14 @@ class Training:
         """The spread of each column where columns have units of their own; None where not."""
         return own_units(self.X)
 
-    @cached_property
+    @property
     def even(self) -> Training:
         """The same rows with columns scaled one by one, where they have units of their own."""
-        return self if self.units is None else Training(self.scaled(self.X), self.concept)
+        return self if self.units is None else self._scaled_rows
+
+    @cached_property
+    def _scaled_rows(self) -> Training:
+        return Training(self.scaled(self.X), self.concept)
 
     def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
         """Other rows, scaled as `even` is."""
@@ -136,16 +143,16 @@ class Probe:
     kinds : tuple of str
         Kinds of concept it can learn.
     score : callable
-        ``(training, X, seed) -> Scores`` of the rows X. Every class has a training row, every
+        ``(training, X, seed) -> ProbeScores`` of the rows X. Every class has a training row, every
         label one with and one without it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from expunge.audit.measures import Scores
+    >>> from expunge.audit.measures import ProbeScores
     >>> from expunge.audit.probe import Probe
     >>> def first_column(training, X, seed):
-    ...     return Scores(np.column_stack([-X[:, 0], X[:, 0]]), False, training.prior)
+    ...     return ProbeScores(np.column_stack([-X[:, 0], X[:, 0]]), False, training.prior)
     >>> Probe("first column", "linear", ("classes",), first_column).name
     'first column'
     """
@@ -153,9 +160,9 @@ class Probe:
     name: str
     family: Family
     kinds: tuple[Kind, ...]
-    score: Callable[[Training, Array, int], Scores]
+    score: Callable[[Training, Array, int], ProbeScores]
 
-    def scores(self, training: Training, X: Array, seed: int) -> Scores:
+    def scores(self, training: Training, X: Array, seed: int) -> ProbeScores:
         """Scores over all classes or labels, also those that the training rows cannot teach.
 
         A class that none of them has is never answered; of a label that they all share nothing is
@@ -163,7 +170,7 @@ class Probe:
         """
         kept, width = training.learnable, training.concept.width
         if len(kept) < (2 if training.concept.kind == "classes" else 1):
-            return Scores(np.tile(training.prior, (len(X), 1)), False, training.prior)
+            return ProbeScores(np.tile(training.prior, (len(X), 1)), False, training.prior)
         found = self.score(training.compact, X, seed)
         if len(kept) == width:
             return found
@@ -171,4 +178,4 @@ class Probe:
         if training.concept.kind == "classes":
             values += found.values.max(axis=1, keepdims=True) - UNHEARD_OF
         values[:, kept] = found.values
-        return Scores(values, found.in_nats, training.prior)
+        return ProbeScores(values, found.in_nats, training.prior)

@@ -13,15 +13,14 @@ as there are old rows whose values occur more than once among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.parallel import blocks
+from expunge.metrics.row_blocks import RowSource, read_rows, row_blocks
 
-__all__ = ["by_chance", "discrete", "hashed", "real_share", "repeated", "row_hashes"]
+__all__ = ["by_chance", "discrete", "hashed", "numbered", "real_share", "repeated", "row_hashes"]
 
 LOOKED_AT = 5_000  # rows whose pairs are counted
 OFTEN = 20  # rows for each different one, beyond which they are no copies
@@ -30,27 +29,17 @@ MOSTLY = 0.5  # share of the columns that makes a table discrete
 DEVIATIONS = 3.0  # standard errors within which chance explains a share of repeats
 SLACK = 0.02  # share of rows that may belong to the fit unnoticed in a table
 NO_TELLING = 0.98  # of rows repeat by chance: then values tell nothing
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, without pattern
+HALF = np.uint64(32)
+
+Hashes = NDArray[np.uint64]
 
 
-def row_hashes(X: NDArray[Any]) -> Iterator[int]:
+def hashed(X: NDArray[Any]) -> Hashes:
     """A hash of each row as float32, so that float64 and float32 copies agree.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-
-    Yields
-    ------
-    int
-    """
-    for lo, hi in blocks(0, len(X)):
-        with np.errstate(over="ignore"):
-            part = np.ascontiguousarray(X[lo:hi], dtype=np.float32) + np.float32(0)  # -0 becomes 0
-        yield from (hash(row.tobytes()) for row in part)
-
-
-def hashed(X: NDArray[Any]) -> NDArray[np.int64]:
-    """The hashes of all rows in an array.
+    Column by column, for all rows at once, h becomes (h xor the bits of the number) times an odd
+    number, with its upper half folded into the lower.
 
     Parameters
     ----------
@@ -58,17 +47,70 @@ def hashed(X: NDArray[Any]) -> NDArray[np.int64]:
 
     Returns
     -------
-    int array of shape (n,)
+    uint64 array of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.repeats import hashed
+    >>> a, b, c = hashed(np.array([[1.0, -0.0], [1.0, 0.0], [0.0, 1.0]]))
+    >>> a == b, a == c
+    (True, False)
     """
-    return np.fromiter(row_hashes(X), dtype=np.int64, count=len(X))
+    with np.errstate(over="ignore"):
+        rows = np.asarray(X, dtype=np.float32) + np.float32(0)  # -0 becomes 0
+    found = np.zeros(len(rows), dtype=np.uint64)
+    for column in np.ascontiguousarray(rows.T).view(np.uint32):
+        found = (found ^ column) * FACTOR
+        found ^= found >> HALF
+    return found
 
 
-def repeated(hashes: NDArray[np.int64]) -> float:
+def row_hashes(rows: RowSource) -> Hashes:
+    """The hashes of all rows, read block by block.
+
+    Parameters
+    ----------
+    rows : rows of shape (n, d)
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+    """
+    found = np.empty(rows.n_samples, dtype=np.uint64)
+    for start, X in row_blocks(rows):
+        found[start : start + len(X)] = hashed(X)
+    return found
+
+
+def numbered(rows: RowSource) -> NDArray[np.intp]:
+    """A number for each row; equal rows have the same. Numbers ascend with the first such row.
+
+    Parameters
+    ----------
+    rows : rows of shape (n, d)
+
+    Returns
+    -------
+    int array of shape (n,)
+
+    Examples
+    --------
+    >>> from expunge.audit.repeats import numbered
+    >>> from expunge.inputs import check_rows
+    >>> numbered(check_rows([[3.0], [1.0], [3.0], [2.0]]))
+    array([0, 1, 0, 2])
+    """
+    _, first, which = np.unique(row_hashes(rows), return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[which.reshape(-1)])
+
+
+def repeated(hashes: Hashes) -> float:
     """Share of rows that equal another one: what new rows will repeat, if they repeat by chance.
 
     Parameters
     ----------
-    hashes : int array of shape (n,)
+    hashes : uint64 array of shape (n,)
 
     Returns
     -------
@@ -78,12 +120,13 @@ def repeated(hashes: NDArray[np.int64]) -> float:
     return float(1 - np.sum(counts == 1) / len(hashes)) if len(hashes) else 0.0
 
 
-def by_chance(X: NDArray[Any]) -> bool:
-    """Whether equal rows of X are different ones with the same numbers, not copies.
+def by_chance(rows: RowSource) -> bool:
+    """Whether equal rows are different ones with the same numbers, not copies.
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    rows : rows of shape (n, d)
+        5,000 of them, evenly spaced, are looked at.
 
     Returns
     -------
@@ -94,13 +137,14 @@ def by_chance(X: NDArray[Any]) -> bool:
     --------
     >>> import numpy as np
     >>> from expunge.audit.repeats import by_chance
+    >>> from expunge.inputs import check_rows
     >>> rng = np.random.default_rng(0)
-    >>> by_chance(rng.integers(0, 9, size=(500, 4)))
+    >>> by_chance(check_rows(rng.integers(0, 9, size=(500, 4))))
     True
-    >>> by_chance(np.repeat(rng.normal(size=(100, 4)), 5, axis=0))
+    >>> by_chance(check_rows(np.repeat(rng.normal(size=(100, 4)), 5, axis=0)))
     False
     """
-    part = _some(X)
+    part = read_rows(rows, _spaced(rows.n_samples))
     hashes = hashed(part)
     if len(part) < 2 or len(np.unique(hashes)) * OFTEN <= len(part):
         return len(part) > 1
@@ -120,7 +164,7 @@ def discrete(X: NDArray[Any]) -> bool:
     -------
     bool
     """
-    part = _some(X)
+    part = X[_spaced(len(X))]
     few = [len(np.unique(column)) <= FEW_VALUES * len(part) for column in part.T]
     return bool(np.mean(few) >= MOSTLY)
 
@@ -161,10 +205,9 @@ def real_share(equal: int, rows: int, chance: float, old: int) -> float | None:
     return (found - chance) / (1 - chance)
 
 
-def _some(X: NDArray[Any]) -> NDArray[Any]:
-    """Evenly spaced rows."""
-    step = max(1, len(X) // LOOKED_AT)
-    return np.asarray(X[::step][:LOOKED_AT])
+def _spaced(n: int) -> NDArray[np.intp]:
+    """Numbers of evenly spaced rows."""
+    return np.arange(0, n, max(1, n // LOOKED_AT))[:LOOKED_AT]
 
 
 def _agreement(values: NDArray[Any]) -> float:

@@ -14,10 +14,10 @@ from expunge.audit.fresh import (
     share_of_fit,
     trusted,
 )
-from expunge.audit.given import Given, Part
-from expunge.audit.probing import too_few
+from expunge.audit.given import AuditedRows, Given
 from expunge.audit.repeats import by_chance
-from expunge.moments import Moments
+from expunge.audit.sampling import too_few
+from expunge.metrics.row_blocks import block_moments
 
 __all__ = ["Roles", "roles_of"]
 
@@ -39,9 +39,9 @@ class Roles:
 
     Attributes
     ----------
-    fit : Part or None
+    fit : AuditedRows or None
         Rows of the fit.
-    new : Part or None
+    new : AuditedRows or None
         Fresh rows to probe.
     freshness : Freshness or None
         Of the rows that `new` is taken from; None where all rows are rows of the fit by claim.
@@ -55,8 +55,8 @@ class Roles:
         Rows that were looked at for fresh ones.
     """
 
-    fit: Part | None
-    new: Part | None
+    fit: AuditedRows | None
+    new: AuditedRows | None
     freshness: Freshness | None
     share: float | None
     reason: str
@@ -93,7 +93,7 @@ def roles_of(given: Given, *, fresh: bool) -> Roles:
     return Roles(train, new, freshness, share, reason, n_test=len(test))
 
 
-def _lone(given: Given, part: Part, *, claimed_new: bool, fresh: bool) -> Roles:
+def _lone(given: Given, part: AuditedRows, *, claimed_new: bool, fresh: bool) -> Roles:
     """One set of rows: of the fit, fresh, or some of each."""
     if fresh:
         return _judged(given, part, trusted(len(part), given.meta), renamed=not claimed_new)
@@ -101,7 +101,7 @@ def _lone(given: Given, part: Part, *, claimed_new: bool, fresh: bool) -> Roles:
     only = "it was measured on the training rows only"
     if not claimed_new and not sketches:
         return Roles(part, None, None, None, only)
-    freshness = fresh_rows(part.before, part.before[:0], given.meta)
+    freshness = fresh_rows(part.before, None, given.meta)
     if not claimed_new:
         share = share_of_fit(part.before, given.meta)
         if share is None or not (freshness.fresh.any() or freshness.unclear):
@@ -115,7 +115,7 @@ def _lone(given: Given, part: Part, *, claimed_new: bool, fresh: bool) -> Roles:
     return _judged(given, part, freshness, renamed=not claimed_new)
 
 
-def _all_new(given: Given, train: Part, test: Part, *, fresh: bool) -> Roles:
+def _all_new(given: Given, train: AuditedRows, test: AuditedRows, *, fresh: bool) -> Roles:
     """The fingerprint knows none of the training rows: they are as fresh as the others."""
     if train.ids is None and not by_chance(test.before):  # a row that is there twice counts once
         twice = fresh_rows(test.before, train.before, {})
@@ -123,18 +123,18 @@ def _all_new(given: Given, train: Part, test: Part, *, fresh: bool) -> Roles:
     part = train.joined(test) if len(test) else train
     if fresh:
         return _judged(given, part, trusted(len(part), given.meta), renamed=True)
-    freshness = fresh_rows(part.before, part.before[:0], given.meta)
+    freshness = fresh_rows(part.before, None, given.meta)
     return _judged(given, part, freshness, renamed=True)
 
 
-def _judged(given: Given, part: Part, freshness: Freshness, *, renamed: bool) -> Roles:
+def _judged(given: Given, part: AuditedRows, freshness: Freshness, *, renamed: bool) -> Roles:
     new, reason = _enough(part, freshness)
     if new is not None and freshness.judged_by == "values" and _too_equal(new):
         new, reason = None, DISGUISED
     return Roles(None, new, freshness, None, reason, renamed and new is not None, len(part))
 
 
-def _enough(part: Part, freshness: Freshness) -> tuple[Part | None, str]:
+def _enough(part: AuditedRows, freshness: Freshness) -> tuple[AuditedRows | None, str]:
     """The fresh rows, or why they cannot be probed."""
     if freshness.unclear:
         return None, UNCLEAR
@@ -146,15 +146,15 @@ def _enough(part: Part, freshness: Freshness) -> tuple[Part | None, str]:
     return new, ""
 
 
-def _too_equal(part: Part) -> bool:
+def _too_equal(part: AuditedRows) -> bool:
     """Whether class means after erasure differ by far less than sampling error makes them.
 
     The squared distance of two means of fresh rows is about tr Σ/n_eff; of rows of the fit it is 0
     up to rounding. In several columns it is never so small by luck.
     """
-    if part.concept.kind == "continuous" or part.after.shape[1] < COLUMNS:
+    if part.concept.kind == "continuous" or part.after.n_features < COLUMNS:
         return False
-    moments = Moments.of(np.asarray(part.after), part.concept, second=False)
+    moments = block_moments(part.after, part.concept, second=False)
     spread = np.diag(moments.zz)
     there = spread > 0
     if not there.any() or moments.trace_xx <= 0:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from expunge.audit.verdict import as_text
+from expunge.number_text import in_words, table_number
 
 __all__ = ["summary"]
 
@@ -81,7 +81,7 @@ def _worst_cases(content: Content) -> Iterator[str]:
     statistic, level = first["statistic"], content["settings"]["confidence"]
     yield (
         f"Strongest probe, {_words_of(statistic)}, before -> after; chance "
-        f"{as_text(statistic, first['chance'])}; limits at {level:.0%}, all at once"
+        f"{in_words(statistic, first['chance'])}; limits at {level:.0%}, all at once"
     )
     for protocol in protocols:
         yield f"  {TITLES[protocol['name']]}"
@@ -95,7 +95,7 @@ def _worst_cases(content: Content) -> Iterator[str]:
 def _worst_case(protocol: Content, family: str, title: str) -> str:
     before, after = protocol["before"][family], protocol["after"][family]
     start, value, low, high = (
-        as_text(after["statistic"], x)
+        in_words(after["statistic"], x)
         for x in (before["strongest"]["value"], *(after["strongest"][k] for k in LIMITS))
     )
     bits = after["bits"]
@@ -124,8 +124,8 @@ def _residue(content: Content) -> Iterator[str]:
         return
     result = fresh["after"]["linear"]
     statistic = result["statistic"]
-    here, ceiling = (as_text(statistic, residue[statistic + end]) for end in ("_here", ""))
-    measured = as_text(statistic, result["strongest"]["value"])
+    here, ceiling = (in_words(statistic, residue[statistic + end]) for end in ("_here", ""))
+    measured = in_words(statistic, result["strongest"]["value"])
     yield f"  sampling error of the fit: {measured} measured on fresh rows, expected {here} for a"
     yield f"    linear probe with {residue['probe_rows']:,} rows, {ceiling} with unlimited rows"
 
@@ -153,9 +153,8 @@ def _cell(found: dict[str, float] | None, column: str) -> str:
     if found is None:
         return "-"
     value, half = found["value"], (found["high"] - found["low"]) / 2
-    if column in ("accuracy", "balanced_accuracy"):
-        return f"{100 * value:.1f} ± {100 * half:.1f}"
-    return f"{value:.3f} ± {half:.3f}"
+    share = column in ("accuracy", "balanced_accuracy")
+    return " ± ".join(table_number(x, share=share) for x in (value, half))
 
 
 def _certificates(content: Content) -> Iterator[str]:
@@ -174,6 +173,9 @@ def _lost(content: Content) -> Iterator[str]:
         near = ", ".join(
             f"{100 * share:.1f} % of {k}" for k, share in damage["neighbour_overlap"].items()
         )
+        asked, among, there = (damage[key] for key in ("n_queries", "n_base", "n_rows"))
+        if among < there:
+            near += f" (of {asked:,} rows, among {among:,} of {there:,})"
         least = damage["least_change"]
         more = "" if least is None else f" (least possible {least:.4g})"
         yield from _wrapped(
@@ -184,6 +186,8 @@ def _lost(content: Content) -> Iterator[str]:
         a, b = clusters["before"], clusters["after"]
         rows = zip(a["clusters"], a["mean"], b["mean"], strict=True)
         shown = ", ".join(f"{k}: {x:.3f} -> {y:.3f}" for k, x, y in rows)
+        if damage is not None and a["n_rows"] < damage["n_rows"]:
+            shown += f" ({a['n_rows']:,} of {damage['n_rows']:,} rows)"
         yield from _wrapped(f"V-measure of k-means clusters with the concept, k = {shown}")
 
 
@@ -191,6 +195,8 @@ def _words(content: Content) -> Iterator[str]:
     words = content["association"]
     if words is None:
         return
+    if words["n_words_read"] < words["n_words"]:
+        yield f"Words: {words['n_words_read']:,} of {words['n_words']:,} were looked at"
     for test in words["skipped"]:
         missing = test["missing"]
         listed = f": {', '.join(missing[:6])}" if missing else ""
@@ -219,7 +225,13 @@ def _fairness(content: Content) -> Iterator[str]:
         f"{100 * b['accuracy']['value']:.1f} %; RMS gap in true positive rate "
         f"{a['rms']:.3f} [{a['rms_low']:.3f}, {a['rms_high']:.3f}] -> "
         f"{b['rms']:.3f} [{b['rms_low']:.3f}, {b['rms_high']:.3f}]"
+        f"{_tested(found)}"
     )
+
+
+def _tested(found: Content) -> str:
+    tested, there = found["n_test"], found["n_test_all"]
+    return f" (tested on {tested:,} of {there:,} rows)" if tested < there else ""
 
 
 def _limits(content: Content) -> Iterator[str]:

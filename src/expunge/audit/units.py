@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.concept import Concept
 from expunge.linalg import Array
+from expunge.metrics.row_blocks import block_moments
+from expunge.rows.dense import DenseRows
 
 __all__ = ["own_units"]
 
@@ -39,9 +42,10 @@ def own_units(X: NDArray[Any]) -> Array | None:
     >>> own_units(X * [1, 1, 1000]).round(-1)
     array([   0.,    0., 1020.])
     """
-    spread = np.asarray(X.std(axis=0, dtype=np.float64))
+    moments = block_moments(DenseRows(X), Concept.none(len(X)), second=False)
+    spread = np.sqrt(moments.squares / moments.weight)
     rounding = 32 * np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
-    there = spread > rounding * float(np.abs(X).max(initial=0.0))
+    there = spread > rounding * max(float(X.max()), -float(X.min()))
     if not there.any() or spread.max() <= UNEVEN * np.median(spread[there]):
         return None
     return np.where(there, spread, np.sqrt(np.mean(spread**2)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from expunge.audit.families import FamilyResult
 from expunge.audit.fit import FitFacts
-from expunge.audit.probing import ProtocolResult
-from expunge.audit.protocol import FamilyResult
+from expunge.audit.protocols import ProtocolResult
 from expunge.audit.residue import Residue
+from expunge.number_text import in_words
 
-__all__ = ["Verdict", "as_text", "verdict_of"]
+__all__ = ["Verdict", "verdict_of"]
 
 Answer = Literal["at chance", "found", "cannot tell", "not shown"]
 
@@ -142,26 +143,21 @@ def _claim(
         return ""
     if result.status == "at chance":
         return f"{title}: at chance."
-    value = as_text(result.statistic, result.strongest.value)
+    value = in_words(result.statistic, result.strongest.value)
     if result.status == "cannot tell":
         return (
             f"{title}: cannot tell; they reach {value}, and {result.n_test:,} fresh rows are too "
-            f"few to exclude an excess of {as_text(result.statistic, leak)}."
+            f"few to exclude an excess of {in_words(result.statistic, leak)}."
         )
     why = ", which sampling error of the fit explains" if explained else ""
     why = f"; {excuse}" if excuse else why
     return f"{title}: still find it, {value}{why}."
 
 
-def as_text(statistic: str, value: float) -> str:
-    """A balanced accuracy in percent, an R² as it is."""
-    return f"R² {value:.3f}" if statistic == "r2" else f"{100 * value:.1f} %"
-
-
 def _sentence(result: FamilyResult) -> str:
     found = result.strongest
     value, low, high, chance = (
-        as_text(result.statistic, x) for x in (found.value, found.low, found.high, result.chance)
+        in_words(result.statistic, x) for x in (found.value, found.low, found.high, result.chance)
     )
     title = "linear" if result.family == "linear" else "non-linear"
     return (
@@ -172,7 +168,7 @@ def _sentence(result: FamilyResult) -> str:
 
 def _residue_line(residue: Residue, linear: FamilyResult) -> str:
     ceiling, here = (
-        as_text(linear.statistic, x)
+        in_words(linear.statistic, x)
         for x in (residue.ceiling(linear.statistic), residue.here(linear.statistic))
     )
     return (

@@ -16,12 +16,14 @@ from expunge.commands.output import (
     table,
     write_json,
 )
+from expunge.number_text import percent
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from expunge.demo import Change, DemoResult, Neighbours
+    from expunge.demo import Change, DemoResult
+    from expunge.metrics import NeighbourChange
 
 __all__ = ["demo", "render"]
 
@@ -39,16 +41,16 @@ Report = Annotated[
 
 def demo(json_file: JsonFile = None, save: Save = None, report: Report = None) -> None:
     """Erase gender from word vectors, and show what is left and what was lost."""
-    from expunge.demo import run_demo, write_demo_report
+    from expunge.demo import run_demo
 
     check_target(json_file, streams=True)
     for target in (save, report):
         check_target(target)
     with spinner("starting") as progress:
-        result = run_demo(progress)
+        result = run_demo(progress, full=report is not None)
         if report is not None:
-            progress("auditing: probes of every kind, for the page")
-            write_demo_report(result, report)
+            progress("writing the page")
+            result.audit.to_html(report)
     if save is not None:
         result.erasure.save(save)
     write_json(json_file, "demo", result.to_dict())
@@ -78,9 +80,9 @@ def render(
     _measures(result, screen)
     _paragraph(
         screen,
-        "Fresh words: the probe is trained and tested on words the erasure has not seen. What it "
-        "may still find is the sampling error of the class means, which shrinks with more words in "
-        "the fit.",
+        "Of several probes the strongest is shown. Fresh words: probes are trained and tested on "
+        "words the erasure has not seen. What they may still find is the sampling error of the "
+        "class means, which shrinks with more words in the fit.",
     )
     _neighbours(result.neighbours, screen)
     screen.print("Certificate (words of the fit)", style="bold")
@@ -90,9 +92,10 @@ def render(
     screen.print("What this does not promise", style="bold")
     _paragraph(
         screen,
-        f"A non-linear probe still finds gender: an RBF-SVM trained on {result.nonlinear_rows:,} "
-        f"erased words is right on {_percent(result.nonlinear_probe.after)} of the test words "
-        f"({_percent(result.nonlinear_probe.before)} before). Only linear predictors are kept out.",
+        f"Non-linear probes still find gender: the strongest ({result.nonlinear_name}, trained on "
+        f"{result.nonlinear_rows:,} erased words) is right on "
+        f"{percent(result.nonlinear_probe.after)} of the test words "
+        f"({percent(result.nonlinear_probe.before)} before). Only linear predictors are kept out.",
         style="yellow",
     )
     if report is not None:
@@ -108,23 +111,23 @@ def _measures(result: DemoResult, screen: Console) -> None:
         measures.add_row(name, before, after)
 
     def accuracy(name: str, change: Change) -> None:
-        add(name, _percent(change.before), _percent(change.after))
+        add(name, percent(change.before), percent(change.after))
 
-    accuracy("Accuracy of a linear probe trained on the words of the fit", result.linear_probe)
-    accuracy("Accuracy of a linear probe trained and tested on fresh words", result.fresh_probe)
-    add("Accuracy of always answering the commoner class", *[_percent(result.majority)] * 2)
+    accuracy("Accuracy of linear probes trained on the words of the fit", result.linear_probe)
+    accuracy("Accuracy of linear probes trained and tested on fresh words", result.fresh_probe)
+    add("Accuracy of always answering the commoner class", *[percent(result.majority)] * 2)
     bits = result.bits_left
     add(
-        "Bits per word that linear predictors can gain, at most",
+        "Bits per word that linear probes trained on the words of the fit gain",
         f"{bits.before:.3f}",
         f"{bits.after:.3f}",
     )
-    add("Share of the variance kept", _percent(1.0), _percent(result.variance_kept))
+    add("Share of the variance kept", percent(1.0), percent(result.variance_kept))
     screen.print(measures)
     screen.print()
 
 
-def _neighbours(neighbours: tuple[Neighbours, ...], screen: Console) -> None:
+def _neighbours(neighbours: tuple[NeighbourChange, ...], screen: Console) -> None:
     from rich.text import Text
 
     listing = table("Nearest words", "before", "after")
@@ -153,7 +156,3 @@ def _next_step(screen: Console, saved: Path | None) -> None:
 def _paragraph(screen: Console, text: str, style: str = "") -> None:
     screen.print(text, style=style)
     screen.print()
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}"

@@ -36,14 +36,6 @@ def info(file: File, json_file: JsonFile = None) -> None:
 def describe(erasure: Erasure) -> dict[str, Any]:
     """What is known of an erasure, as plain values; None where nothing was recorded.
 
-    Parameters
-    ----------
-    erasure : Erasure
-
-    Returns
-    -------
-    dict
-
     Examples
     --------
     >>> from expunge import Erasure
@@ -72,13 +64,7 @@ def describe(erasure: Erasure) -> dict[str, Any]:
 
 
 def render(described: Mapping[str, Any], screen: Console) -> None:
-    """Print what `describe` found, one thing a line.
-
-    Parameters
-    ----------
-    described : mapping
-    screen : rich.console.Console
-    """
+    """Print what `describe` found, one thing a line."""
     from rich.table import Table
     from rich.text import Text
 

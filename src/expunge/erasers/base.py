@@ -26,7 +26,13 @@ from expunge.game.conditional_certificate import certify_conditional
 from expunge.game.kept import Kept, kept_in_moments, kept_in_rows, rows_to_look_at
 from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
-from expunge.inputs import check_concept, check_number, check_rows, check_weights
+from expunge.inputs import (
+    check_concept,
+    check_number,
+    check_rows,
+    check_weights,
+    check_width,
+)
 from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.parallel import blas_for
@@ -318,13 +324,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         self._seen = seen
 
     def _check_width(self, n_features: int) -> None:
-        if n_features != self.n_features_in_:
-            raise InputError(
-                f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input",
-                f"{n_features} columns",
-                "Pass the columns it was fitted on",
-            )
+        check_width(n_features, self.n_features_in_, by=type(self).__name__)
 
     def _settled(self) -> tuple[Map, Certificate | None, Solution]:
         check_is_fitted(self)

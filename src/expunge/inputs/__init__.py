@@ -12,8 +12,9 @@ from expunge.inputs.parameters import (
     check_rank,
     check_rng,
 )
-from expunge.inputs.several import join_concepts
+from expunge.inputs.several import join_concepts, label_codes, match_labels
 from expunge.inputs.weights import check_weights
+from expunge.inputs.widths import check_width
 
 __all__ = [
     "ConceptType",
@@ -27,5 +28,8 @@ __all__ = [
     "check_rng",
     "check_rows",
     "check_weights",
+    "check_width",
     "join_concepts",
+    "label_codes",
+    "match_labels",
 ]

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.concept import Concept, Indicator, Kind, Label, column_label
 from expunge.errors import InputError
 
-__all__ = ["join_concepts", "match_labels", "split_concepts"]
+__all__ = ["join_concepts", "label_codes", "match_labels", "split_concepts"]
 
 
 def split_concepts(y: Any, n_samples: int) -> dict[str, Any] | None:
@@ -77,8 +78,36 @@ def join_concepts(concepts: Mapping[str, Concept]) -> Concept:
     return Concept("continuous" if numbers else "labels", Z, tuple(labels))
 
 
-def match_labels(concept: Concept, kind: Kind, labels: Sequence[Label]) -> Concept:
-    """The same concept over labels known from a fit, which may be more.
+def label_codes(labels: Sequence[Label], known: Sequence[Label]) -> NDArray[np.intp]:
+    """The place of each label among the known ones; -1 for one that is not among them.
+
+    Parameters
+    ----------
+    labels, known : sequences of str or number
+
+    Returns
+    -------
+    int array of the length of `labels`
+
+    Examples
+    --------
+    >>> from expunge.inputs import label_codes
+    >>> label_codes(["m", "x"], ["f", "m"])
+    array([ 1, -1])
+    """
+    place = {label: at for at, label in enumerate(known)}
+    return np.array([place.get(label, -1) for label in labels], dtype=np.intp)
+
+
+def match_labels(
+    concept: Concept,
+    kind: Kind,
+    labels: Sequence[Label],
+    *,
+    name: str = "The concept at transform time",
+    known_from: str = "the one that was fitted",
+) -> Concept:
+    """The same concept over labels known from other rows, which may be more.
 
     Parameters
     ----------
@@ -86,6 +115,8 @@ def match_labels(concept: Concept, kind: Kind, labels: Sequence[Label]) -> Conce
     kind : {"classes", "labels", "continuous"}
     labels : sequence
         In the order wanted.
+    name, known_from : str
+        What to call the concept and that of the other rows in messages.
 
     Returns
     -------
@@ -94,23 +125,20 @@ def match_labels(concept: Concept, kind: Kind, labels: Sequence[Label]) -> Conce
     Raises
     ------
     InputError
-        On a class or column that was not fitted.
+        On a class or column that is not known.
     """
-    place = {label: at for at, label in enumerate(labels)}
-    missing = place.keys() - set(concept.labels)
-    if kind == "classes":
-        missing = set()
+    to = label_codes(concept.labels, labels)
+    missing = set() if kind == "classes" else set(labels) - set(concept.labels)
     for label in concept.labels:
         if isinstance(label, Indicator):  # other classes of the same concept may be absent
             own = f"{label.concept}="
             missing = {other for other in missing if not str(other).startswith(own)}
-    if concept.kind != kind or missing or not place.keys() >= set(concept.labels):
+    if concept.kind != kind or missing or np.any(to < 0):
         raise InputError(
-            "The concept at transform time is not the one that was fitted",
-            f"{concept.kind} {list(concept.labels)!r}, fitted on {kind} {list(labels)!r}",
+            f"{name} is not {known_from}",
+            f"{concept.kind} {list(concept.labels)!r}, not {kind} {list(labels)!r}",
             "Pass the same concept, with no new classes",
         )
-    to = np.array([place[label] for label in concept.labels])
     if kind == "classes":
         return Concept(kind, to[concept.values], tuple(labels))
     Z = np.zeros((concept.n_samples, len(labels)))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.inputs import check_width
 from expunge.integrations.dense_map import dense_map
 from expunge.optional import require
 from expunge.parallel import blocks
@@ -85,13 +86,13 @@ def erase_index(index: Any, erasure: Erasure) -> Any:
     >>> clean.search(np.array([[3, 4]], dtype=np.float32), 1)[1]
     array([[0]])
     """
-    if index.d != erasure.n_features:
-        raise InputError(
-            f"The index holds vectors of {index.d} features, but the erasure is expecting "
-            f"{erasure.n_features} features as input",
-            type(index).__name__,
-            "Pass an erasure that was fitted on these vectors",
-        )
+    check_width(
+        index.d,
+        erasure.n_features,
+        "The index holds vectors of",
+        received=type(index).__name__,
+        remedy="Pass an erasure that was fitted on these vectors",
+    )
     empty = faiss.clone_index(index)
     empty.reset()
     clean = faiss.IndexPreTransform(to_faiss(erasure), empty)

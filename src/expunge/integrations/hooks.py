@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.inputs import check_width
 from expunge.integrations.intercept import intercepting
 from expunge.integrations.positions import Calls, Tokens, change_at, check_tokens
 from expunge.optional import require
@@ -179,13 +180,13 @@ def _change(name: str, erasure: Erasure, calls: Calls, tokens: Tokens) -> Change
 
     def change(output: Any) -> Any:
         hidden = _hidden(name, output)
-        if hidden.shape[-1] != erasure.n_features:
-            raise InputError(
-                f"The states of module {name!r} have {hidden.shape[-1]} features, but the erasure "
-                f"is expecting {erasure.n_features} features as input",
-                f"states of shape {tuple(hidden.shape)}",
-                "Pass an erasure that was fitted on states of this module",
-            )
+        check_width(
+            hidden.shape[-1],
+            erasure.n_features,
+            f"The states of module {name!r} have",
+            received=f"states of shape {tuple(hidden.shape)}",
+            remedy="Pass an erasure that was fitted on states of this module",
+        )
         return _swap(output, hidden, change_at(calls, name, hidden, tokens, erase))
 
     return change

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
-from expunge.inputs import check_choice
+from expunge.inputs import check_choice, check_width
 from expunge.integrations.dense_map import dense_map
 from expunge.optional import require
 
@@ -68,12 +68,13 @@ def add_erasure(model: Any, erasure: Erasure, *, place: Place = "before_normaliz
     _check_model(model)
     slots = _ends(model)[0] if place == "before_normalize" else [(model, len(model))]
     width = _width(model)
-    if width not in (None, erasure.n_features):
-        raise InputError(
-            f"The model's embeddings have {width} features, but the erasure is expecting "
-            f"{erasure.n_features} features as input",
-            repr(erasure),
-            "Pass an erasure that was fitted on embeddings of this model",
+    if width is not None:
+        check_width(
+            width,
+            erasure.n_features,
+            "The model's embeddings have",
+            received=repr(erasure),
+            remedy="Pass an erasure that was fitted on embeddings of this model",
         )
     dense = _dense(erasure, model)
     for sequence, index in slots:

@@ -11,7 +11,7 @@ from torch import nn
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
-from expunge.inputs import check_choice
+from expunge.inputs import check_choice, check_width
 from expunge.inputs.matrices import as_numpy
 from expunge.linalg import Array
 from expunge.rows.apply_tensor import affine, double
@@ -91,13 +91,13 @@ class ErasureLayer(nn.Module):
         -------
         tensor of the shape and type of x
         """
-        if x.shape[-1] != self.left.shape[0]:
-            raise InputError(
-                f"x has {x.shape[-1]} features, but this erasure is expecting "
-                f"{self.left.shape[0]} features as input",
-                f"shape {tuple(x.shape)}",
-                "Put the layer where rows have the width it was fitted on",
-            )
+        check_width(
+            x.shape[-1],
+            self.left.shape[0],
+            "x has",
+            received=f"shape {tuple(x.shape)}",
+            remedy="Put the layer where rows have the width it was fitted on",
+        )
         return affine(x, self.left, self.right, self.center, self.offset)
 
     def fold_into(self, linear: nn.Linear, *, side: Side = "input") -> nn.Linear:

@@ -14,7 +14,8 @@ from expunge.report.findings import (
     spectrum_section,
     words_section,
 )
-from expunge.report.page import render_page
+from expunge.report.headline import verdict_section
+from expunge.report.html_page import render_page
 from expunge.report.parts import (
     Card,
     Cards,
@@ -29,10 +30,9 @@ from expunge.report.parts import (
     Table,
     View,
 )
-from expunge.report.probing import probe_section
+from expunge.report.probe_tables import probe_section
 from expunge.report.provenance import data_section, limits_section, method_section, title_of
 from expunge.report.values import cleaned
-from expunge.report.verdict import verdict_section
 
 __all__ = [
     "Card",

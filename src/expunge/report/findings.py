@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from expunge.number_text import count, number, percent, score, signed
 from expunge.report.line_figures import cluster_figure, gap_figure, spectrum_figure
 from expunge.report.parts import Block, Cell, Details, Facts, Items, Section, Table, cell
 from expunge.report.scatter_figure import along_figure, scatter_figure
-from expunge.report.values import clip, count, number, percent, score, scored, signed
+from expunge.report.values import clip, scored
 
 __all__ = [
     "damage_section",
@@ -48,16 +49,7 @@ def picture_section(audit: Audit) -> Section | None:
 
 
 def words_section(audit: Audit) -> Section | None:
-    """Neighbours, association tests and agreement with people.
-
-    Parameters
-    ----------
-    audit : mapping
-
-    Returns
-    -------
-    Section or None
-    """
+    """Neighbours, association tests and agreement with people."""
     words, content = audit["association"], list[Block]()
     if words is None:
         return None
@@ -156,16 +148,7 @@ def _signed3(value: float | None) -> Cell:
 
 
 def damage_section(audit: Audit) -> Section | None:
-    """What the rows lost.
-
-    Parameters
-    ----------
-    audit : mapping
-
-    Returns
-    -------
-    Section or None
-    """
+    """What the rows lost."""
     found = audit["damage"]
     if not found:
         return None
@@ -222,16 +205,7 @@ def _losses(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def fairness_section(audit: Audit) -> Section | None:
-    """A task's classifier by group, if a task was given.
-
-    Parameters
-    ----------
-    audit : mapping
-
-    Returns
-    -------
-    Section or None
-    """
+    """A task's classifier by group, if a task was given."""
     found = audit["fairness"]
     if found is None:
         return None
@@ -306,16 +280,7 @@ def _rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> Table:
 
 
 def spectrum_section(audit: Audit) -> Section | None:
-    """The relaxed solution, where a solver relaxed the problem.
-
-    Parameters
-    ----------
-    audit : mapping
-
-    Returns
-    -------
-    Section or None
-    """
+    """The relaxed solution, where a solver relaxed the problem."""
     if not audit["spectrum"]:
         return None
     return Section("Spectrum", [spectrum_figure(audit["spectrum"], audit["erasure"]["rank"])])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from expunge.number_text import count
 from expunge.report.parts import Figure, View, label
-from expunge.report.values import clip, count
+from expunge.report.values import clip
 
 __all__ = ["cluster_figure", "gap_figure", "spectrum_figure"]
 

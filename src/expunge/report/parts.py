@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from expunge.report.values import clip, count, number
+from expunge.number_text import count, number
+from expunge.report.values import clip
 
 __all__ = [
     "Block",
@@ -186,17 +187,7 @@ class Figure:
 
     @classmethod
     def of(cls, figure: Any, caption: str, alt: str = "") -> Figure:
-        """From a figure of the plotly package, or a dictionary with data and layout.
-
-        Parameters
-        ----------
-        figure : plotly.graph_objects.Figure or dict
-        caption, alt : str
-
-        Returns
-        -------
-        Figure
-        """
+        """From a figure of the plotly package, or a dictionary with data and layout."""
         plain = figure if isinstance(figure, Mapping) else figure.to_plotly_json()
         layout = {key: value for key, value in plain.get("layout", {}).items() if key != "template"}
         return cls(list(plain["data"]), layout, caption, alt)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from expunge.number_text import percent, score
 from expunge.report.parts import Figure, View, label
-from expunge.report.values import percent, score
 
 __all__ = ["FAMILIES", "STATISTICS", "Expected", "probe_figure"]
 

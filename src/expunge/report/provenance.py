@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from expunge.number_text import count, number, percent
 from expunge.report.parts import Block, Details, Facts, Items, Section, Table, cell
-from expunge.report.values import clip, count, number, percent
+from expunge.report.values import clip
 
 __all__ = ["data_section", "limits_section", "method_section", "title_of"]
 
@@ -56,16 +57,7 @@ def _directions(erasure: Mapping[str, Any]) -> str:
 
 
 def method_section(audit: Audit) -> Section:
-    """What was audited, what made it, and how it was measured.
-
-    Parameters
-    ----------
-    audit : mapping
-
-    Returns
-    -------
-    Section
-    """
+    """What was audited, what made it, and how it was measured."""
     erasure = audit["erasure"]
     facts = [("Audited", str(erasure["type"]))]
     for name, key in (("Method", "method"), ("Solver", "solver")):
@@ -119,16 +111,7 @@ def _settings(settings: Mapping[str, Any]) -> Section:
 
 
 def data_section(audit: Audit) -> Section:
-    """The rows, their labels, their fingerprint, and the versions of the software.
-
-    Parameters
-    ----------
-    audit : mapping
-
-    Returns
-    -------
-    Section
-    """
+    """The rows, their labels, their fingerprint, and the versions of the software."""
     data, erasure = audit["data"], audit["erasure"]
     fitted = "none" if not data["n_train"] else f"{count(data['n_train'])} rows"
     facts = [("Training rows", fitted), ("Columns", count(data["n_features"]))]
@@ -190,16 +173,7 @@ def _versions(audit: Audit) -> Table:
 
 
 def limits_section(audit: Audit) -> Section:
-    """What must not be read into the page.
-
-    Parameters
-    ----------
-    audit : mapping
-
-    Returns
-    -------
-    Section
-    """
+    """What must not be read into the page."""
     content: list[Block] = [Items(audit["limits"])] if audit["limits"] else []
     content.append(Section("Of every audit of this kind", [Items(NOTES)]))
     return Section("What was not shown", content)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.number_text import count, percent
+from expunge.number_text import number as number_text
 from expunge.report.parts import Figure, View, label
-from expunge.report.values import count, percent
-from expunge.report.values import number as number_text
 
 __all__ = ["along_figure", "scatter_figure"]
 
@@ -90,11 +90,6 @@ def scatter_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure:
 
 def along_figure(pca: Mapping[str, Any], *, numeric: bool) -> Figure | None:
     """How each label spreads along the direction in which rows moved most, before and after.
-
-    Parameters
-    ----------
-    pca : mapping
-    numeric : bool
 
     Returns
     -------

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.fairness import tpr_gaps
 from expunge.audit.linear_probes import logistic_scores
 from expunge.audit.probe import Training
 from expunge.erasers import INLP, LEACE, RLACE, SPLINCE, MeanProjection, QuadraticLEACE
@@ -18,6 +17,7 @@ from expunge.erasure import Erasure
 from expunge.game.descent_ascent import paper_settings
 from expunge.inputs import check_concept
 from expunge.linalg import Array
+from expunge.metrics.fairness import tpr_gaps
 from expunge.reproduce.bios_data import BiosData, Split, women_of
 from expunge.reproduce.bios_encodings import Adversary, frozen, trained
 from expunge.reproduce.experiment import Part

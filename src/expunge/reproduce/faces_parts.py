@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.families import FamilyResult
 from expunge.audit.probe import Training
-from expunge.audit.probing import stratified
-from expunge.audit.protocol import FamilyResult
 from expunge.audit.residue import expected_residue
+from expunge.audit.sampling import stratified
 from expunge.concept import Concept
 from expunge.erasers import LEACE, RLACE
 from expunge.erasure import Erasure

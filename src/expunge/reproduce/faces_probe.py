@@ -15,10 +15,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from expunge.audit.families import FamilyResult, cross_fitted, judged, transferred
 from expunge.audit.linear_probes import logistic_scores
-from expunge.audit.measures import Scores
+from expunge.audit.measures import ProbeScores
 from expunge.audit.probe import Probe, Training
-from expunge.audit.protocol import FamilyResult, cross_fitted, judged, transferred
 from expunge.concept import Concept
 from expunge.erasure import Erasure
 from expunge.linalg import Array
@@ -44,9 +44,9 @@ def pixel_probe(ridge: float = RIDGE) -> Probe:
     Probe
     """
 
-    def score(training: Training, X: Array, seed: int) -> Scores:
+    def score(training: Training, X: Array, seed: int) -> ProbeScores:
         small, others, share = compact(training, X)
-        return Scores(logistic_scores(small, others, ridge * share), True, small.prior)
+        return ProbeScores(logistic_scores(small, others, ridge * share), True, small.prior)
 
     return Probe(f"logistic regression, ridge {ridge:g}", "linear", ("classes",), score)
 
@@ -158,7 +158,7 @@ def _quietly(name: str) -> None:
 
 
 def _judged(
-    probes: Sequence[Probe], scores: Sequence[Scores], truth: Concept, n_train: int, folds: int
+    probes: Sequence[Probe], scores: Sequence[ProbeScores], truth: Concept, n_train: int, folds: int
 ) -> FamilyResult:
     return judged(
         "linear",

@@ -9,18 +9,18 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from expunge.audit.association import weat_tests
-from expunge.audit.geometry import pca_scatter, v_measure
-from expunge.audit.neighbours import neighbour_changes, neighbour_overlap
 from expunge.audit.probe import Training
 from expunge.audit.probes import PROBES
-from expunge.audit.similarity import similarity_correlation
 from expunge.data import LabelledWords, load_word_lists
 from expunge.erasers import RLACE
 from expunge.erasure import Erasure
 from expunge.game.descent_ascent import DescentAscent, paper_settings
 from expunge.inputs import check_concept
 from expunge.linalg import Array
+from expunge.metrics.association import weat_tests
+from expunge.metrics.geometry import pca_scatter, v_measure
+from expunge.metrics.neighbours import neighbour_changes, neighbour_overlap
+from expunge.metrics.similarity import similarity_correlation
 from expunge.reproduce.experiment import Part, SkipPart
 from expunge.reproduce.glove_data import GloveData, projection
 from expunge.reproduce.runs import Arrays, Run

@@ -1,0 +1,285 @@
+"""The audit: everything that can be measured about an erasure, in one call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from expunge._version import __version__
+from expunge.audit import content
+from expunge.audit.audit_result import Audit
+from expunge.audit.certificates import Certified, certified
+from expunge.audit.fit import FitFacts, fit_facts
+from expunge.audit.fresh import Freshness
+from expunge.audit.given import Given, erased_rows, gather
+from expunge.audit.limits import limits_of, notes_of
+from expunge.audit.probes import choose_probes
+from expunge.audit.protocols import (
+    ProtocolResult,
+    Sizes,
+    Terms,
+    check_sizes,
+    fresh_protocol,
+    same_protocol,
+)
+from expunge.audit.residue import Residue, expected_residue
+from expunge.audit.roles import Roles, roles_of
+from expunge.audit.sampling import too_few
+from expunge.audit.verdict import verdict_of
+from expunge.concept import Concept
+from expunge.errors import InputError
+from expunge.inputs import ConceptType, check_number, check_rng, check_rows
+from expunge.progress import Progress
+
+__all__ = ["audit"]
+
+SECTIONS = 7  # steps of the progress bar beside the probes
+
+
+def audit(
+    erasure: Any,
+    X_train: Any = None,
+    y_train: Any = None,
+    X_test: Any = None,
+    y_test: Any = None,
+    *,
+    task: Any = None,
+    probes: Any = "default",
+    random_state: Any = 0,
+    words: Any = None,
+    vocabulary: Any = None,
+    ids: Any = None,
+    fresh: bool = False,
+    concept_type: ConceptType = "auto",
+    confidence: float = 0.95,
+    leak: float = 0.02,
+    sizes: Sizes | None = None,
+    verbose: bool | None = None,
+) -> Audit:
+    """Measure what is left of a concept and what was lost.
+
+    Parameters
+    ----------
+    erasure : Erasure, fitted eraser, or object with transform(X)
+        One with a true `needs_concept` is given the concept too: ``transform(X, concept=y)``.
+    X_train, y_train : optional
+        The rows of the fit, before erasure, with their concept. Rows that the fingerprint of the
+        erasure does not know count as fresh, whatever they are passed as.
+    X_test, y_test : optional
+        Rows that the eraser has not seen. Without fresh rows nothing is called erased.
+    task : pair of arrays, optional
+        Classes of a task for the training and for the test rows, for fairness.
+    probes : {"default", "linear", "nonlinear"} or list of str and Probe
+        Names are the keys of `expunge.audit.probes.PROBES`.
+    random_state : int, Generator or None
+        Equal states give equal numbers.
+    words : sequence of str, or pair of them, optional
+        Names of the test rows, or of the training and the test rows.
+    vocabulary : pair (words, vectors), optional
+        For association tests, agreement with people and neighbours. By default the rows that
+        `words` names.
+    ids : pair of arrays, or array, optional
+        Who or what each row belongs to: for the training and the test rows, or for one of them (the
+        test rows, if both are there). Test rows whose id a training row has are not fresh; values
+        are then not compared. Rows of one id are never on both sides of a probe.
+    fresh : bool
+        Trust that the test rows, or the rows if there is one set of them, were not in the fit,
+        whatever numbers they share with it.
+    concept_type : {"auto", "classes", "labels", "continuous"}
+        "auto": what the erasure was fitted for, if it says so.
+    confidence : float
+        Of all intervals.
+    leak : float
+        The least excess over chance that matters, in balanced accuracy (R² for numbers).
+    sizes : Sizes, optional
+        Most rows the probes look at.
+    verbose : bool, optional
+        Whether to show a progress bar; by default if standard error is a terminal.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 8000)
+    >>> X = rng.normal(size=(8000, 5)) + np.outer(y, [2, 0, 0, 1, 0])
+    >>> X, y, X_test, y_test = X[:4000], y[:4000], X[4000:], y[4000:]
+    >>> e = ex.RLACE().fit(X, y).erasure_
+    >>> a = ex.audit(e, X, y, X_test, y_test, probes="linear", leak=0.05)
+    >>> print(a.verdict.headline)
+    Linear probes: at chance.
+    >>> print(ex.audit(e, X, y, probes="linear").verdict.headline)
+    Not shown to be erased: it was measured on the training rows only.
+    """
+    check_number(confidence, "confidence", least=0.5, most=0.9999)
+    check_number(leak, "leak", strict=True, most=1)
+    seed = int(check_rng(random_state).integers(2**31))
+    given = gather(
+        erasure,
+        X_train,
+        y_train,
+        X_test,
+        y_test,
+        task=task,
+        names=words,
+        concept_type=concept_type,
+        ids=ids,
+    )
+    chosen = choose_probes(probes, given.first.concept.kind)
+    limits = check_sizes(sizes, Sizes())
+    named = _vocabulary(given, words, vocabulary)
+    shown = sys.stderr.isatty() if verbose is None else verbose
+    folds = {"linear": limits.linear_folds, "nonlinear": limits.nonlinear_folds}
+    total = SECTIONS + sum(2 + 2 * folds[probe.family] for probe in chosen)
+    with Progress("audit", total, shown) as progress:
+        tell = _counter(progress)
+        terms = Terms(chosen, limits, confidence, leak, seed, tell)
+        tell("which rows are fresh")
+        return _run(given, roles_of(given, fresh=bool(fresh)), terms, named)
+
+
+def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
+    tell, shown = terms.tell, given.last
+    same = fresh = training = None
+    if roles.new is None:
+        training = fresh_protocol(given.first, terms, "training_rows")
+    else:
+        fresh = fresh_protocol(roles.new, terms)
+        same = None if roles.fit is None else same_protocol(roles.fit, roles.new, terms)
+    tell("certificates")
+    proofs = _certificates(given, roles, terms.seed)
+    tell("expected residue")
+    facts = fit_facts(given, roles, proofs.get("train"))
+    residue = _residue(given, roles, facts, fresh)
+    tell("clusters and pictures")
+    sections: dict[str, Any] = {
+        "data": _data_section(given, roles, terms),
+        "concept": content.concept_section(given, roles),
+        "erasure": content.erasure_section(given),
+        "spectrum": given.spectrum,
+        "pca": content.pca_section(shown, terms.seed),
+        "v_measure": content.v_measure_section(shown, terms.seed),
+    }
+    tell("damage")
+    sections["damage"] = content.damage_section(shown, terms.seed)
+    tell("words")
+    sections["association"] = None
+    if named is not None:
+        words, before, after = named
+        sections["association"] = content.association_section(words, before, after, terms.seed)
+    tell("the task")
+    sections["fairness"] = None
+    if given.train is not None and given.test is not None:
+        sections["fairness"] = content.fairness_section(
+            given.train, given.test, terms.confidence, terms.seed
+        )
+    verdict = verdict_of(same, fresh, residue, facts, leak=terms.leak, reason=roles.reason)
+    sections["limits"] = limits_of(given, verdict)
+    sections["settings"] = _settings(terms)
+    sections["versions"] = {
+        "expunge": __version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    return Audit(verdict, same, fresh, training, residue, proofs, sections)
+
+
+def _counter(progress: Progress) -> Callable[[str], None]:
+    done = -1
+
+    def tell(note: str) -> None:
+        nonlocal done
+        done += 1
+        progress.update(done, note)
+
+    return tell
+
+
+def _residue(
+    given: Given, roles: Roles, facts: FitFacts, fresh: ProtocolResult | None
+) -> Residue | None:
+    """What sampling error of the fit leaves, if the eraser is exact and the size of its fit known.
+
+    How far classes are apart is taken from the rows of the fit, or else from the fresh ones.
+    """
+    part = roles.new if roles.fit is None else roles.fit
+    if facts.size is None or part is None:
+        return None
+    linear = None if fresh is None else fresh.after.get("linear")
+    moments = part.before.moments(part.concept)
+    told = bool(getattr(given.subject, "needs_concept", False))
+    count = 0 if linear is None else linear.n_train
+    return expected_residue(moments, count, fit=facts.size, conditional=told)
+
+
+def _certificates(given: Given, roles: Roles, seed: int) -> dict[str, Certified]:
+    if given.erasure is None:
+        return {}
+    found = {}
+    if roles.fit is not None:
+        found["train"] = certified(given.erasure, roles.fit, seed)
+    tested = given.test if roles.fit is given.train else roles.new
+    if tested is not None and not too_few(tested):
+        found["test"] = certified(given.erasure, tested, seed)
+    return found
+
+
+def _data_section(given: Given, roles: Roles, terms: Terms) -> dict[str, Any]:
+    freshness = roles.freshness
+    if freshness is None:  # all rows are rows of the fit
+        freshness = Freshness(np.zeros(0, dtype=bool))
+    return {
+        "n_train": 0 if roles.fit is None else len(roles.fit),
+        "n_test": roles.n_test,
+        "n_features": given.first.before.n_features,
+        **freshness.to_dict(),
+        "share_of_fit": roles.share,
+        "notes": notes_of(given, roles, terms.sizes),
+    }
+
+
+def _settings(terms: Terms) -> dict[str, Any]:
+    return {
+        "confidence": terms.confidence,
+        "leak": terms.leak,
+        "seed": terms.seed,
+        "sizes": dict(vars(terms.sizes)),
+        "probes": [probe.name for probe in terms.probes],
+    }
+
+
+def _vocabulary(given: Given, words: Any, vocabulary: Any) -> Any:
+    """Words with their vectors before and after, for what is about words; or None."""
+    if vocabulary is None:
+        parts = [p for p in (given.train, given.test) if p is not None and p.names is not None]
+        if words is None or not parts:
+            return None
+        names = [name for part in parts for name in part.names or ()]
+        named = parts[0] if len(parts) == 1 else parts[0].joined(parts[1])
+        return names, named.before, named.after
+    if not isinstance(vocabulary, tuple) or len(vocabulary) != 2:
+        raise InputError(
+            "vocabulary must be a pair", type(vocabulary).__name__, "Pass (words, vectors)"
+        )
+    if getattr(given.subject, "needs_concept", False):
+        raise InputError(
+            "This erasure needs the concept of every row, which a vocabulary does not have",
+            "vocabulary with a conditional erasure",
+            "Leave vocabulary out",
+        )
+    names, rows = list(map(str, vocabulary[0])), check_rows(vocabulary[1], name="vocabulary")
+    if len(names) != rows.n_samples:
+        raise InputError(
+            "vocabulary must name every vector",
+            f"{len(names)} words and {rows.n_samples} vectors",
+            "Pass one word per vector",
+        )
+    return names, rows, erased_rows(given.subject, rows, Concept.none(len(names)), "vocabulary")

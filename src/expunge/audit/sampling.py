@@ -1,0 +1,102 @@
+"""Which rows probes look at: stratified samples, folds, and rows that belong together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.audit.given import AuditedRows
+from expunge.audit.repeats import by_chance, row_hashes
+from expunge.concept import Concept
+from expunge.metrics.row_blocks import RowSource
+
+__all__ = ["fold_numbers", "groups_of", "stratified", "too_few"]
+
+FEWEST = 10  # rows to cross-fit on
+
+
+def too_few(part: AuditedRows) -> bool:
+    """Whether there are not enough different rows, or classes, to cross-fit on."""
+    concept, groups = part.concept, groups_of(part.before, part.ids)
+    if len(part) < FEWEST or (groups is not None and len(np.unique(groups)) < FEWEST):
+        return True
+    if concept.kind == "classes":
+        return int(np.sum(np.bincount(concept.values) >= 2)) < 2
+    return bool(np.all(concept.values == concept.values[0]))
+
+
+def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
+    """Sorted numbers of at most `size` rows with the class shares of all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.sampling import stratified
+    >>> from expunge.concept import Concept
+    >>> y = Concept("classes", np.arange(100) % 4 // 3, ("a", "b"))
+    >>> np.bincount(y.values[stratified(y, 20, 0)])
+    array([15,  5])
+    """
+    n = concept.n_samples
+    if n <= size:
+        return np.arange(n)
+    order = np.random.default_rng(seed).permutation(n)
+    if concept.kind == "classes":  # equal steps through rows sorted by class keep the shares
+        order = order[np.argsort(concept.values[order], kind="stable")]
+    steps = ((np.arange(size) + 0.5) * n / size).astype(np.intp)
+    return np.sort(order[steps])
+
+
+def groups_of(rows: RowSource, ids: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
+    """Which rows belong together: those of one id; without ids, copies of one row.
+
+    Parameters
+    ----------
+    rows : rows of shape (n, d)
+        Before erasure.
+    ids : array of shape (n,), optional
+
+    Returns
+    -------
+    int array of shape (n,), or None
+        None where every row stands alone, as in a table whose rows repeat by chance.
+    """
+    if ids is None:
+        ids = row_hashes(rows)
+        if len(np.unique(ids)) == len(ids) or by_chance(rows):
+            return None
+    return np.asarray(np.unique(ids, return_inverse=True)[1].reshape(-1), dtype=np.intp)
+
+
+def fold_numbers(
+    concept: Concept, count: int, seed: int, groups: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
+    """The fold of every row: classes are dealt out evenly, and groups stay together.
+
+    Parameters
+    ----------
+    concept : Concept
+    count : int
+        Folds, if there are so many groups.
+    seed : int
+    groups : int array of shape (n,), optional
+
+    Returns
+    -------
+    int array of shape (n,)
+    """
+    n = concept.n_samples
+    order = np.random.default_rng(seed).permutation(n)
+    if concept.kind == "classes":
+        order = order[np.argsort(concept.values[order], kind="stable")]
+    dealt = np.empty(n, dtype=np.intp)
+    dealt[order] = np.arange(n) % count
+    if groups is None or np.all(groups == groups[0]):
+        return dealt
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    together = dealt[first][which.reshape(-1)]
+    if np.all(together == together[0]):  # few groups, dealt to one fold
+        together = which.reshape(-1) % 2
+    return np.asarray(np.unique(together, return_inverse=True)[1].reshape(-1), dtype=np.intp)

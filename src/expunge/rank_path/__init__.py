@@ -1,6 +1,0 @@
-"""What erasing K directions leaves and costs, for a range of K."""
-
-from expunge.rank_path.path import rank_path
-from expunge.rank_path.table import PathPoint, RankPath
-
-__all__ = ["PathPoint", "RankPath", "rank_path"]

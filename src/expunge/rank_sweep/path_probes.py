@@ -1,0 +1,131 @@
+"""The audit's linear probes on the erasures of a path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from expunge.audit.families import FamilyResult
+from expunge.audit.fresh import fresh_rows
+from expunge.audit.given import as_given, gather
+from expunge.audit.held_out import without_rounding
+from expunge.audit.lazy_rows import SelectedRows
+from expunge.audit.probe_memory import remembered
+from expunge.audit.probes import choose_probes
+from expunge.audit.protocols import Sizes, Terms, check_sizes, fresh_protocol, same_protocol
+from expunge.audit.residue import Residue, expected_residue
+from expunge.audit.sampling import too_few
+from expunge.concept import Concept
+from expunge.erasure import Erasure
+from expunge.errors import InputError
+from expunge.inputs import check_number
+from expunge.linalg import Array
+from expunge.metrics.row_blocks import RowSource
+
+__all__ = ["PathProbes"]
+
+CONFIDENCE = 0.95
+NONE = (
+    "no test rows: all of this was measured on the rows of the fit and shows nothing about new "
+    "rows. Pass X_test and y_test."
+)
+
+
+@dataclass(eq=False)
+class PathProbes:
+    """Rows of the fit, test rows and probes.
+
+    Attributes
+    ----------
+    rows : rows of shape (n, d)
+        Those of the fit that have weight.
+    concept : Concept
+    test : pair (rows, concept) as passed, or None
+    terms : Terms
+    notes : list of str
+    """
+
+    rows: SelectedRows
+    concept: Concept
+    test: tuple[Any, Any] | None
+    terms: Terms
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        rows: RowSource,
+        concept: Concept,
+        weights: Array | None,
+        X_test: Any,
+        y_test: Any,
+        *,
+        probes: Any,
+        sizes: Any,
+        leak: float,
+        seed: int,
+    ) -> PathProbes:
+        """Everything checked; parameters as in `rank_path`."""
+        check_number(leak, "leak", strict=True, most=1)
+        limits = check_sizes(sizes, Sizes())
+        if (X_test is None) != (y_test is None):
+            raise InputError(
+                "X_test and y_test belong together", "one without the other", "Pass both or neither"
+            )
+        chosen = [p for p in choose_probes(probes, concept.kind) if p.family == "linear"]
+        if not chosen:
+            raise InputError(
+                "A path is probed by linear probes",
+                f"probes={probes!r}",
+                "Pass probes='linear', or compare for others",
+            )
+        terms = Terms(
+            [remembered(probe) for probe in chosen],
+            limits,
+            CONFIDENCE,
+            leak,
+            seed,
+            lambda note: None,
+        )
+        counted = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights)
+        test = None if X_test is None else (X_test, y_test)
+        made = cls(SelectedRows(rows, counted), concept.take(counted), test, terms)
+        made.notes += [NONE] if test is None else []
+        return made
+
+    def probed(self, erasure: Erasure) -> tuple[FamilyResult | None, FamilyResult | None]:
+        """The linear family on fresh rows: trained on the rows of the fit, and on fresh rows."""
+        if self.test is None:
+            return None, None
+        given = gather(
+            erasure,
+            self.rows,
+            as_given(self.concept),
+            *self.test,
+            task=None,
+            names=None,
+            concept_type=self.concept.kind,
+        )
+        train, test = given.train, given.test
+        assert train is not None
+        assert test is not None
+        train, test = without_rounding(train), without_rounding(test)
+        fresh = fresh_rows(test.before, train.before, {}).fresh
+        new, left = test.take(fresh), int((~fresh).sum())
+        if len(new) == 0 or too_few(new):
+            self._note(f"of the {len(test):,} test rows {len(new):,} are fresh, too few to probe")
+            return None, None
+        if left:
+            self._note(f"{left:,} of the {len(test):,} test rows are rows of the fit, and left out")
+        same = same_protocol(train, new, self.terms).after["linear"]
+        return same, fresh_protocol(new, self.terms).after["linear"]
+
+    def residue(self, probe_rows: int) -> Residue | None:
+        """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
+        return expected_residue(self.rows.moments(self.concept), probe_rows)
+
+    def _note(self, note: str) -> None:
+        if f"{note}." not in self.notes:
+            self.notes.append(f"{note}.")
