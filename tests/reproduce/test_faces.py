@@ -11,7 +11,7 @@ from expunge.audit.linear_probes import logistic_scores
 from expunge.audit.probe import Training
 from expunge.concept import Concept
 from expunge.data import load_orl_faces
-from expunge.reproduce.faces import parts as faces_parts
+from expunge.reproduce.faces import measurements as faces_parts
 from expunge.reproduce.faces.labelled_faces import load
 from expunge.reproduce.faces.people_split import balanced, dealt, split_faces
 from expunge.reproduce.faces.pixel_probe import RIDGE, compact, pixel_probe

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 import expunge as ex
 from expunge.data import load_glove, load_word_lists
 from expunge.errors import InputError
+from expunge.reproduce.glove import measurements as glove_parts
 from expunge.reproduce.glove import paper
-from expunge.reproduce.glove import parts as glove_parts
 from expunge.reproduce.glove.labelled_words import label_words, load, projection
 from expunge.reproduce.glove.word_vectors import WordVectors
 from expunge.reproduce.runner.declaration import RunSettings
@@ -195,8 +195,8 @@ def test_a_killed_run_goes_on_and_ends_the_same(small_file, tmp_path, monkeypatc
     arguments = ["reproduce", "glove", "--quick", "--runs", "1", "--data", str(small_file)]
     arguments += ["--out", str(tmp_path / "killed")]
     code = (
-        "from expunge.cli import main; from expunge.reproduce.glove import parts\n"
-        f"vars(parts).update({SHORT!r})\n"
+        "from expunge.cli import main; from expunge.reproduce.glove import measurements\n"
+        f"vars(measurements).update({SHORT!r})\n"
         f"main({arguments!r})"
     )
     command = [sys.executable, "-c", code]

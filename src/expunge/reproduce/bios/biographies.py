@@ -134,14 +134,6 @@ def load(path: Path | None, settings: RunSettings) -> LoadedData:
 def women_of(gender: NDArray[Any]) -> str:
     """The label that means women.
 
-    Parameters
-    ----------
-    gender : array of n strings
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from expunge.reproduce.bios.biographies import load
 from expunge.reproduce.bios.figures import pictures
-from expunge.reproduce.bios.parts import PARTS
+from expunge.reproduce.bios.measurements import PARTS
 from expunge.reproduce.bios.tables import findings, tables
 from expunge.reproduce.runner.declaration import Experiment
 

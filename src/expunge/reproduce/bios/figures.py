@@ -36,16 +36,7 @@ STAGES = {"frozen-curve": "frozen encoder", "finetuned-curve": "fine-tuned encod
 
 
 def pictures(results: ExperimentResults) -> list[ExperimentFigure]:
-    """The figures for which there are measurements.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of ExperimentFigure
-    """
+    """The figures for which there are measurements."""
     found = []
     if any(results.has(part) for part in STAGES):
         found.append(_accuracy(results))

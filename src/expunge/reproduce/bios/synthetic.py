@@ -66,11 +66,6 @@ TEMPLATES = (
 def synthetic_biographies(n: int, seed: int = 0) -> tuple[list[str], list[str], list[str]]:
     """Texts, professions and genders; the share of women differs from profession to profession.
 
-    Parameters
-    ----------
-    n : int
-    seed : int
-
     Returns
     -------
     texts, professions, genders : lists of n strings

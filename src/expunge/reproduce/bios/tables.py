@@ -57,16 +57,7 @@ def _lines(results: ExperimentResults) -> Iterator[tuple[str, str, tuple[str, ..
 
 
 def tables(results: ExperimentResults) -> list[PaperTable]:
-    """One table for each column of the paper's, and ours.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of PaperTable
-    """
+    """One table for each column of the paper's, and ours."""
     made = [_summary(results)]
     for key, title, factor, digits, place in COLUMNS:
         lines = []
@@ -198,16 +189,7 @@ def _without_gap(results: ExperimentResults) -> str:
 
 
 def findings(results: ExperimentResults) -> list[str]:
-    """What came out, in sentences.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of str
-    """
+    """What came out, in sentences."""
 
     def percent(part: str, *path: str) -> str:
         return f"{results.number(part, *path).times(100).text(1)} %"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from expunge.reproduce.faces.figures import pictures
 from expunge.reproduce.faces.labelled_faces import load
-from expunge.reproduce.faces.parts import PARTS
+from expunge.reproduce.faces.measurements import PARTS
 from expunge.reproduce.faces.tables import findings, tables
 from expunge.reproduce.runner.declaration import Experiment
 

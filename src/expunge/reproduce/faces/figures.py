@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.reproduce.faces.grey_images import SIDE
-from expunge.reproduce.faces.parts import SHOWN
+from expunge.reproduce.faces.measurements import SHOWN
 from expunge.reproduce.faces.tables import SECTIONS, WHERE, measured
 from expunge.reproduce.runner.declaration import ExperimentFigure
 from expunge.reproduce.runner.drawing import (
@@ -51,16 +51,7 @@ SERIES = {  # protocol and erasure -> label, colour, marker
 
 
 def pictures(results: ExperimentResults) -> list[ExperimentFigure]:
-    """All figures for which there are measurements.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of ExperimentFigure
-    """
+    """All figures for which there are measurements."""
     concepts = measured(results)
     if not concepts:
         return []

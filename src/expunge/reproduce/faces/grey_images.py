@@ -59,10 +59,6 @@ def grey_pixels(images: NDArray[Any]) -> Pixels:
 def grey_file(path: Path) -> Pixels:
     """The image in a file, as `grey_pixels` makes it.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     uint8 array of shape (2500,)

@@ -110,16 +110,7 @@ def load(path: Path | None, settings: RunSettings) -> LoadedData:
 
 
 def read_npz(path: Path) -> Faces:
-    """Faces from an .npz file as this module describes it.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    Faces
-    """
+    """Faces from an .npz file as this module describes it."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files if _is_wanted(name)}

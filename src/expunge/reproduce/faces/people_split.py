@@ -116,12 +116,6 @@ def balanced(rows: FaceRows, rng: np.random.Generator, most: int | None = None) 
 def split_faces(faces: Faces, concept: str, rng: np.random.Generator) -> FacesSplit:
     """The labelled faces of a concept in two parts without a common person.
 
-    Parameters
-    ----------
-    faces : Faces
-    concept : str
-    rng : numpy.random.Generator
-
     Returns
     -------
     FacesSplit

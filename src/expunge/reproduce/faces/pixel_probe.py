@@ -33,16 +33,7 @@ Erasures = Mapping[str, Erasure]
 
 
 def pixel_probe(ridge: float = RIDGE) -> Probe:
-    """A logistic regression that is as fast with few rows as it should be.
-
-    Parameters
-    ----------
-    ridge : float
-
-    Returns
-    -------
-    Probe
-    """
+    """A logistic regression that is as fast with few rows as it should be."""
 
     def score(training: Training, X: Array, seed: int) -> Scores:
         small, others, share = compact(training, X)
@@ -82,6 +73,7 @@ def span(X: NDArray[Any]) -> tuple[Array, Array]:
     Parameters
     ----------
     X : array of shape (n, d), n <= d
+        Its rows.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from expunge.reproduce.faces.labelled_faces import CONCEPTS
-from expunge.reproduce.faces.parts import DESCENT, METHODS, NOT_CENTRED
+from expunge.reproduce.faces.measurements import DESCENT, METHODS, NOT_CENTRED
 from expunge.reproduce.runner.experiment_results import ExperimentResults, Number
 from expunge.reproduce.runner.paper_table import PaperLine, PaperTable
 
@@ -29,16 +29,7 @@ def measured(results: ExperimentResults) -> list[str]:
 
 
 def tables(results: ExperimentResults) -> list[PaperTable]:
-    """All tables for which there are measurements.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of PaperTable
-    """
+    """All tables for which there are measurements."""
     made = [
         _same(results),
         _fresh(results),
@@ -53,16 +44,7 @@ def tables(results: ExperimentResults) -> list[PaperTable]:
 
 
 def findings(results: ExperimentResults) -> list[str]:
-    """What came out, in sentences.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of str
-    """
+    """What came out, in sentences."""
     said = []
     if concepts := measured(results):
         before = _listed(results, "same", "original")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from expunge.reproduce.glove.figures import pictures
 from expunge.reproduce.glove.labelled_words import load
-from expunge.reproduce.glove.parts import PARTS
+from expunge.reproduce.glove.measurements import PARTS
 from expunge.reproduce.glove.tables import findings, tables
 from expunge.reproduce.runner.declaration import Experiment
 

@@ -38,16 +38,7 @@ SHOWN_EIGENVALUES = 20
 
 
 def pictures(results: ExperimentResults) -> list[ExperimentFigure]:
-    """All figures for which there are measurements.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of ExperimentFigure
-    """
+    """All figures for which there are measurements."""
     drawn = {
         "accuracy": ExperimentFigure(
             "accuracy",

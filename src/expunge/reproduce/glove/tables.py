@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from expunge.reproduce.glove import paper
-from expunge.reproduce.glove.parts import NONLINEAR_PROBES
+from expunge.reproduce.glove.measurements import NONLINEAR_PROBES
 from expunge.reproduce.runner.experiment_results import ExperimentResults, Number
 from expunge.reproduce.runner.paper_table import PaperLine, PaperTable
 
@@ -37,16 +37,7 @@ def word_part(method: str) -> str:
 
 
 def tables(results: ExperimentResults) -> list[PaperTable]:
-    """All tables for which there are measurements.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of PaperTable
-    """
+    """All tables for which there are measurements."""
     makers: tuple[tuple[Callable[[ExperimentResults], PaperTable], str], ...] = (
         (_accuracy, "accuracy"),
         (_fresh, "accuracy"),
@@ -64,16 +55,7 @@ def tables(results: ExperimentResults) -> list[PaperTable]:
 
 
 def findings(results: ExperimentResults) -> list[str]:
-    """What came out, one sentence for each part.
-
-    Parameters
-    ----------
-    results : ExperimentResults
-
-    Returns
-    -------
-    list of str
-    """
+    """What came out, one sentence for each part."""
     exact = results.first("accuracy_exact")
     percent = {name: [100 * v for v in exact[name]["fit"]] for name in _exact_methods(results)}
     descent = [100 * mean for mean in results.series("accuracy", "fit")[0]]

@@ -25,10 +25,8 @@ LOOK = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.titlesize": 9.5,
-    "axes.labelsize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
     "axes.grid": True,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
@@ -70,21 +68,7 @@ def new_figure(
 ) -> tuple[Any, Any]:
     """A figure in the common look, without a window, and its axes: one, or an array of them.
 
-    Parameters
-    ----------
-    width, height : float
-        Inches; 6 fills the width of a page.
-    rows, columns : int
-        Of axes.
-    **kwargs
-        Of matplotlib's ``Figure.subplots``.
-
-    Examples
-    --------
-    >>> from expunge.reproduce.runner.drawing import new_figure
-    >>> figure, axes = new_figure(6, 3, columns=2, sharey=True)
-    >>> len(axes)
-    2
+    Of `width` x `height` inches, of which 6 fill a page; `kwargs` are those of ``Figure.subplots``.
     """
     make = require("matplotlib.figure", "reproduce").Figure
     with look():
@@ -95,17 +79,7 @@ def new_figure(
 def curve(
     axes: Any, x: Sequence[float] | Array, mean: Array, sd: Array, label: str, style: Style
 ) -> None:
-    """A line through k points with a band of one standard deviation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expunge.reproduce.runner.drawing import BLUE, Style, curve, new_figure
-    >>> figure, axes = new_figure()
-    >>> curve(axes, [1, 2], np.array([0.9, 0.5]), np.zeros(2), "RLACE", Style(BLUE))
-    >>> len(axes.lines)
-    1
-    """
+    """A line through k points with a band of one standard deviation."""
     hollow = style.hollow
     axes.plot(
         x,

@@ -73,13 +73,6 @@ def summarise(trees: Sequence[Any]) -> Any:
     """The tree of one run with a mean, a standard deviation and a count at every number.
 
     Where trees differ in shape or hold text, the values are kept: one if all agree, else a list.
-
-    Examples
-    --------
-    >>> from expunge.reproduce.runner.experiment_results import summarise
-    >>> found = summarise([{"d": [1.0], "by": "sgd"}, {"d": [3.0], "by": "sgd"}])
-    >>> found["by"], found["d"][0]["mean"]
-    ('sgd', 2.0)
     """
     first = trees[0]
     if all(isinstance(tree, dict) and tree.keys() == first.keys() for tree in trees):
@@ -92,28 +85,9 @@ def summarise(trees: Sequence[Any]) -> Any:
 
 
 class ExperimentResults:
-    """What the parts measured.
+    """What the parts measured: for each part a tree of plain values from every run.
 
-    Parameters
-    ----------
-    settings, data
-        What was asked for, and what it was measured on.
-    parts : mapping from str to sequence of trees
-        For each part the results of its runs, plain values.
-    read_arrays : callable, optional
-        ``read_arrays(key, run)`` -> the arrays that a run has kept, or KeyError.
-
-    Examples
-    --------
-    >>> from expunge.reproduce.runner.declaration import LoadedData, RunSettings
-    >>> from expunge.reproduce.runner.experiment_results import ExperimentResults
-    >>> trees = {"weat": [{"d": [0.5, 1.0]}, {"d": [0.7, 1.0]}]}
-    >>> results = ExperimentResults(RunSettings(2), LoadedData(None, "nothing", "0"), trees)
-    >>> print(results.number("weat", "d", 0))
-    0.600 ± 0.141
-    >>> mean, sd = results.series("weat", "d")
-    >>> mean.round(3)
-    array([0.6, 1. ])
+    ``read_arrays(key, run)`` gives the arrays that a run has kept, or raises KeyError.
     """
 
     def __init__(

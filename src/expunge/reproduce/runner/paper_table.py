@@ -108,23 +108,7 @@ def _value(value: Number | str | None) -> Any:
 def markdown(
     title: str, tables: Sequence[PaperTable], not_comparable: str, left_out: Sequence[str] = ()
 ) -> str:
-    """All tables as one Markdown text, and at its end what was left out and why.
-
-    Examples
-    --------
-    >>> from expunge.reproduce.runner.experiment_results import Number
-    >>> from expunge.reproduce.runner.paper_table import PaperLine, PaperTable, markdown
-    >>> table = PaperTable("t", "Accuracy", ("method",), [PaperLine(("RLACE",), Number(0.5))])
-    >>> print(markdown("An experiment", [table], ""))
-    # An experiment
-    <BLANKLINE>
-    ## Accuracy
-    <BLANKLINE>
-    | method | ours |
-    |---|---|
-    | RLACE | 0.500 |
-    <BLANKLINE>
-    """
+    """All tables as one Markdown text, and at its end what was left out and why."""
     blocks = [f"# {title}"]
     if not_comparable:
         blocks.append(

@@ -21,17 +21,7 @@ def report_page(
     figures: Sequence[tuple[ExperimentFigure, bytes]],
     numbers: Mapping[str, Any],
 ) -> str:
-    """The page of a finished experiment, HTML.
-
-    Parameters
-    ----------
-    experiment, results, tables
-        What was done and came out.
-    figures : sequence of (ExperimentFigure, bytes of its PNG file)
-        In their order.
-    numbers : mapping
-        What results.json holds; a button offers it.
-    """
+    """The page of a finished experiment, HTML; figures come with the bytes of their PNG files."""
     blocks: dict[str, list[Block]] = {table.section: [] for table in tables}
     for figure, png in figures:
         where = f" Paper: {figure.where}." if figure.where else ""

@@ -36,18 +36,7 @@ PROGRESS = "progress.txt"  # of a run: the weight of what is done, and what is b
 
 
 def run_cache(folder: Path) -> Any:
-    """What the runs in a folder have finished: ``cache(key, number of the run, make)``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from expunge.reproduce.runner.runs import run_cache
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = run_cache(Path(folder))("sum", 0, lambda: 1 + 2)
-    ...     run_cache(Path(folder))("sum", 0)
-    3
-    """
+    """What the runs in a folder have finished: ``cache(key, number of the run, make)``."""
     return Memory(folder, verbose=0).cache(_made, ignore=["make"])
 
 
@@ -58,7 +47,7 @@ def _made(key: str, number: int, make: Callable[[], Any] | None = None) -> Any:
 
 
 class ExperimentRun:
-    """What a part may use: `data`, `seed`, `number` (from 0), `quick`, arrays kept, progress."""
+    """What a part may use: data, seed, arrays that are kept, ``tell(share done, note)``."""
 
     def __init__(
         self,
@@ -66,12 +55,12 @@ class ExperimentRun:
         loaded: LoadedData,
         settings: RunSettings,
         number: int,
-        tell: Callable[[float, str], None] = lambda share, note: None,
+        tell: Callable[..., None] = lambda share, note="": None,
     ) -> None:
-        self.data, self.quick = loaded.content, settings.quick
-        self.number, self.seed = number, settings.seeds[number]
+        self.data, self.quick, self.tell = loaded.content, settings.quick, tell
+        self.number, self.seed = number, settings.seeds[number]  # the number counts from 0
         self.interrupted: Callable[[], bool] = lambda: False
-        self._folder, self._cache, self._tell = folder, run_cache(folder), tell
+        self._folder, self._cache = folder, run_cache(folder)
 
     def kept(self, key: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> Arrays:
         """Arrays by name, made once and kept under a key: what costs much and is used again."""
@@ -98,10 +87,6 @@ class ExperimentRun:
         file = self._folder / ("" if shared else f"run-{self.number + 1:02d}") / name
         file.parent.mkdir(parents=True, exist_ok=True)
         return file
-
-    def tell(self, share: float, note: str = "") -> None:
-        """Say how much of this part is done, from 0 to 1, and what is being done."""
-        self._tell(share, note)
 
     def whole(self, make: Callable[[], T]) -> T:
         """What `make()` gives, unless Ctrl-C has cut it short."""
@@ -160,17 +145,14 @@ def _do_run(
     if parent is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
         threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
-    done, found = 0.0, {}
+    run, done, found = ExperimentRun(folder, loaded, settings, number), 0.0, {}
     # one thread beside others and without them: sums of several could differ in a last digit
     blas = one_blas_thread() if experiment.parallel else nullcontext()
-    with _interruptible() as interrupted, blas:
+    with _interruptible() as run.interrupted, blas:
         for part in experiment.parts_of(number):
-            title = f"run {number + 1}/{settings.runs}, {part.title}"
-            file = folder / f"run-{number + 1:02d}" / PROGRESS
-            tell = partial(_tell, file, done, part.weight, title)
-            run = ExperimentRun(folder, loaded, settings, number, tell)
-            run.interrupted = interrupted
             if not run.has(part):
+                title = f"run {number + 1}/{settings.runs}, {part.title}"
+                run.tell = partial(_tell, run.file(PROGRESS), done, part.weight, title)
                 run.tell(0.0)
                 done += part.weight
             found[part.name] = run.measure(part)
@@ -194,18 +176,17 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         raise KeyboardInterrupt
 
     in_main = threading.current_thread() is threading.main_thread()
-    heard = in_main and before not in (signal.SIG_IGN, None)  # not deaf in the background
-    if heard:
-        signal.signal(signal.SIGINT, interrupt)
+    if not in_main or before in (signal.SIG_IGN, None):  # deaf in the background
+        yield asked.is_set
+        return
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield asked.is_set
     finally:
-        if heard:
-            signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before)
 
 
-def _tell(file: Path, done: float, weight: float, title: str, share: float, note: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+def _tell(file: Path, done: float, weight: float, title: str, share: float, note: str = "") -> None:
     file.write_text(f"{done + share * weight:.2f} {title} {note}".strip(), encoding="utf-8")
 
 

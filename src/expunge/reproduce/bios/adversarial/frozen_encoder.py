@@ -15,11 +15,12 @@ from expunge.errors import InputError, NotConverged
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.inputs import check_choice, check_concept, check_number, check_rows
+from expunge.inputs.several import match_labels
 from expunge.integrations.text_batches import evaluating
 from expunge.reproduce.bios.adversarial.model_inputs import buckets, model_inputs
 from expunge.reproduce.bios.adversarial.reversal import Pooling, encodings
 
-__all__ = ["check_encoder", "classes_like", "device_of", "encode", "fresh_probe_accuracy"]
+__all__ = ["check_encoder", "device_of", "encode", "fresh_probe_accuracy", "training_codes"]
 
 
 def encode(
@@ -92,9 +93,13 @@ def fresh_probe_accuracy(
     Parameters
     ----------
     encodings_train : array of shape (n, width)
+        What the predictor learns from.
     concept_train : array of shape (n,)
+        Their classes.
     encodings_test : array of shape (m, width)
+        What it is asked about, encoded alike.
     concept_test : array of shape (m,)
+        Their classes, all of which the training rows have.
 
     Returns
     -------
@@ -120,7 +125,7 @@ def fresh_probe_accuracy(
     concept = check_concept(
         concept_train, train.n_samples, concept_type="classes", name="concept_train"
     )
-    codes = classes_like(concept.labels, concept_test, test.n_samples, "concept_test")
+    codes = training_codes(concept.labels, concept_test, test.n_samples, "concept_test")
     loss, moments = loss_for("cross_entropy", "classes", concept.width), train.moments(concept)
     probe = fit_predictor(Problem(train, concept, loss, moments))
     if not probe.converged:
@@ -134,45 +139,29 @@ def fresh_probe_accuracy(
     return test.glm_pass(loss, probe.coef, probe.intercept, asked, None, center=center).accuracy
 
 
-def classes_like(labels: tuple[Label, ...], values: Any, n: int, name: str) -> NDArray[np.int64]:
-    """Class numbers of `values` in terms of `labels`, those of the training rows.
-
-    Parameters
-    ----------
-    labels : tuple
-    values : array of shape (n,)
-    n : int
-    name : str
-        What to call the values in messages.
-
-    Returns
-    -------
-    int64 array of shape (n,)
+def training_codes(labels: tuple[Label, ...], values: Any, n: int, name: str) -> NDArray[np.int64]:
+    """Class numbers of n `values`, called `name`, among the labels of the training rows.
 
     Examples
     --------
-    >>> from expunge.reproduce.bios.adversarial.frozen_encoder import classes_like
-    >>> classes_like(("f", "m"), ["m", "m", "f"], 3, "concept")
+    >>> from expunge.reproduce.bios.adversarial.frozen_encoder import training_codes
+    >>> training_codes(("f", "m"), ["m", "m", "f"], 3, "concept")
     array([1, 1, 0])
     """
     found = check_concept(values, n, concept_type="classes", name=name, whole=False)
-    numbers = {label: number for number, label in enumerate(labels)}
-    if unknown := [label for label in found.labels if label not in numbers]:
+    try:
+        return match_labels(found, "classes", labels).values.astype(np.int64)
+    except InputError as error:
+        unknown = [label for label in found.labels if label not in labels]
         raise InputError(
             f"{name} has classes that the training rows do not have",
             ", ".join(map(repr, unknown[:5])),
             "Drop those rows, or train on rows of these classes too",
-        )
-    table = np.array([numbers[label] for label in found.labels], dtype=np.int64)
-    return np.asarray(table[found.values])
+        ) from error
 
 
 def check_encoder(encoder: Any) -> None:
     """Refuse what is not a torch module.
-
-    Parameters
-    ----------
-    encoder : object
 
     Examples
     --------
@@ -190,14 +179,6 @@ def check_encoder(encoder: Any) -> None:
 
 def device_of(module: torch.nn.Module) -> torch.device:
     """Where the weights of a module are; the CPU if it has none.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-
-    Returns
-    -------
-    torch.device
 
     Examples
     --------

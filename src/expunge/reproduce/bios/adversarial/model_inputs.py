@@ -162,14 +162,6 @@ def _check_texts(texts: Any, name: str) -> list[str]:
 def digest(*parts: Tensor | NDArray[Any] | str | None) -> str:
     """A short hash of tensors, arrays and texts.
 
-    Parameters
-    ----------
-    *parts : tensor, array, str or None
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> import numpy as np

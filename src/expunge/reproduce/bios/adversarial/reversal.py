@@ -45,7 +45,9 @@ def reverse_gradient(x: Tensor, weight: float = 1.0) -> Tensor:
     Parameters
     ----------
     x : torch.Tensor
+        Of any shape.
     weight : float
+        By which the gradient is multiplied, with the opposite sign.
 
     Returns
     -------

@@ -23,9 +23,9 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice, check_concept, check_number, check_rng
 from expunge.reproduce.bios.adversarial.frozen_encoder import (
     check_encoder,
-    classes_like,
     device_of,
     encode,
+    training_codes,
 )
 from expunge.reproduce.bios.adversarial.model_inputs import ModelInputs, digest, model_inputs
 from expunge.reproduce.bios.adversarial.reversal import (
@@ -241,7 +241,9 @@ class GradientReversal:
         Parameters
         ----------
         inputs : array or tensor of shape (n, d), or n texts
+            As in `fit`.
         batch_size : int
+            Rows encoded at once.
 
         Returns
         -------
@@ -262,6 +264,7 @@ class GradientReversal:
         Parameters
         ----------
         inputs : array or tensor of shape (n, d), or n texts
+            As in `fit`.
 
         Returns
         -------
@@ -329,12 +332,12 @@ class GradientReversal:
             )
         inputs = self._inputs(validation[0], "validation inputs")
         n = len(inputs.lengths)
-        task = classes_like(labels.task, validation[1], n, "validation task")
+        task = training_codes(labels.task, validation[1], n, "validation task")
         if self.adversary is None:
             return LabelledInputs(inputs, task, None)
         if len(validation) == 2 or validation[2] is None:
             raise _no_concept("validation")
-        concept = classes_like(labels.concept, validation[2], n, "validation concept")
+        concept = training_codes(labels.concept, validation[2], n, "validation concept")
         return LabelledInputs(inputs, task, concept)
 
     def _inputs(self, inputs: Any, name: str) -> ModelInputs:

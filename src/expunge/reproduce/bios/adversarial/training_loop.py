@@ -305,14 +305,6 @@ class _TrainingRun:
 def own_randomness(device: torch.device) -> AbstractContextManager[None]:
     """Leave torch's generators as they were, whatever is drawn inside.
 
-    Parameters
-    ----------
-    device : torch.device
-
-    Returns
-    -------
-    context manager
-
     Examples
     --------
     >>> import torch
@@ -332,11 +324,6 @@ def seed_torch(seed: int, device: torch.device) -> None:
 
     Unlike ``torch.manual_seed`` this keeps no record of the call for devices that are not in use,
     so it may be called at every step.
-
-    Parameters
-    ----------
-    seed : int
-    device : torch.device
     """
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":

@@ -103,7 +103,7 @@ def at_strength(erasure: Erasure, strength: float) -> Erasure:
     --------
     >>> import numpy as np
     >>> from expunge import Erasure
-    >>> from expunge.reproduce.faces.parts import at_strength
+    >>> from expunge.reproduce.faces.measurements import at_strength
     >>> e = Erasure([[1.0], [0.0]], [[1.0, 0.0]])
     >>> at_strength(e, 0.5)(np.array([[4.0, 3.0]]))
     array([[2., 3.]])

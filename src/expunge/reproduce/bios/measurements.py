@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from expunge.audit.linear_probes import logistic_scores
 from expunge.audit.probe import Training
+from expunge.audit.probes import PROBES
+from expunge.audit.protocol import cross_fitted
 from expunge.erasers import INLP, LEACE, RLACE, SPLINCE, MeanProjection, QuadraticLEACE
 from expunge.erasers.base import BaseEraser
 from expunge.erasure import Erasure
@@ -27,7 +29,8 @@ __all__ = ["MANY", "PARTS"]
 
 MANY = {"frozen": 50, "finetuned": 100}  # the larger of the two ranks of the paper's table
 RIDGE = {"gender": 1e-4, "profession": 1e-3}  # of the classifiers, relative
-FRESH_RIDGES, FRESH_FOLDS = (1e-4, 1e-2, 1.0), 4
+FRESH_PROBES = [PROBES[f"logistic regression, ridge {ridge:g}"] for ridge in (1e-4, 1e-2, 1.0)]
+FRESH_FOLDS = 4
 QUICK_STEPS = 2000  # of descent-ascent
 CURVE_POINTS = 12  # ranks measured of the curve when quick
 CURVE_BLOCK = 10  # ranks that a crash can lose
@@ -67,13 +70,10 @@ def _accuracies(
 
 def _fresh_accuracy(X: NDArray[Any], y: NDArray[Any]) -> float:
     """Cross-fitted accuracy on rows that no eraser has seen, with the ridge that finds most."""
+    concept = check_concept(y, len(y), concept_type="classes")
     folds = np.random.default_rng(0).permutation(len(X)) % FRESH_FOLDS
-    right = dict.fromkeys(FRESH_RIDGES, 0.0)
-    for ridge in FRESH_RIDGES:
-        for fold in range(FRESH_FOLDS):
-            out = folds == fold
-            right[ridge] += _accuracy(X[~out], y[~out], X[out], y[out], ridge)[0] * out.sum()
-    return float(max(right.values()) / len(X))
+    found = cross_fitted(FRESH_PROBES, X, concept, folds, 0, lambda name: None)
+    return max(float(np.mean(s.values.argmax(axis=1) == concept.values)) for s in found)
 
 
 def _measures(data: BiosData, split: BiosSplit, X: NDArray[Any], erase: Map) -> dict[str, Any]:
