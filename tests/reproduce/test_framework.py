@@ -10,6 +10,7 @@ import sys
 import time
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,6 +182,47 @@ def test_processes_side_by_side_change_nothing_but_the_time(tmp_path, monkeypatc
     assert len({*makers, os.getpid()}) == 3
     assert beside.to_dict() == alone.to_dict()
     assert not list(runs.rglob("progress.txt"))
+
+
+@pytest.mark.skipif(n_threads() < 2 or os.name != "posix", reason="one core, or no signals")
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_no_process_outlives_the_one_that_started_it(tmp_path, way):
+    code = (
+        "import sys; from expunge.cli import main; from expunge.reproduce import registry\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "registry.EXPERIMENTS['toy'] = 'toy_sleeping'\n"
+        f"sys.exit(main(['reproduce', 'toy', '--runs', '2', '--out', {str(tmp_path)!r}]))"
+    )
+    command = [sys.executable, "-c", code]
+    kinds = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **kinds) as process:
+        asked = wait_for(
+            lambda: [f.read_text() for f in tmp_path.rglob("pid") if f.stat().st_size], 2
+        )
+        (os.killpg if way == signal.SIGINT else os.kill)(process.pid, way)
+        out, err = process.communicate(timeout=60)
+    if way == signal.SIGINT:
+        said = "expunge: interrupted; finished work is kept, go on with --resume\n"
+        assert (process.returncode, out, err) == (130, "", said)
+    gone = wait_for(lambda: [pid for pid in asked if not is_running(pid)], 2)
+    assert sorted(gone) == sorted(asked)
+
+
+def wait_for(found, count):
+    end = time.monotonic() + 120
+    while len(now := found()) < count:
+        assert time.monotonic() < end, f"{now} after two minutes"
+        time.sleep(0.05)
+    return now
+
+
+def is_running(pid):
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")  # where there is no such file, one that is dead is gone soon
+    return not (state.exists() and ") Z " in state.read_text())
 
 
 def test_more_runs_can_be_added(tmp_path, toy):
