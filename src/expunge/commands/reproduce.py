@@ -101,13 +101,7 @@ def reproduce(
 
 
 def render(done: Reproduction, screen: Console) -> None:
-    """Print what came out, the tables that have figures of the paper, and where the files are.
-
-    Parameters
-    ----------
-    done : Reproduction
-    screen : rich.console.Console
-    """
+    """Print what came out, the tables that have figures of the paper, and where the files are."""
 
     def say(text: str, style: str = "") -> None:
         screen.print(_plain(text, screen.encoding), style=style or None)

@@ -37,7 +37,7 @@ PROGRESS = "progress.txt"  # of a run: the weight of what is done, and what is b
 
 def run_cache(folder: Path) -> Any:
     """What the runs in a folder have finished: ``cache(key, number of the run, make)``."""
-    return Memory(folder, verbose=0).cache(_made, ignore=["make"])
+    return Memory(os.fspath(folder / "finished"), verbose=0).cache(_made, ignore=["make"])
 
 
 def _made(key: str, number: int, make: Callable[[], Any] | None = None) -> Any:
