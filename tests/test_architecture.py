@@ -39,6 +39,8 @@ STREET = [
     ["cli", "__init__"],
 ]
 STOP = {name: stop for stop, names in enumerate(STREET) for name in names}
+# where a documented name stays importable, though what it names lives further down
+DOORS = {"integrations/adversarial.py": "reproduce"}
 
 
 def modules():
@@ -67,7 +69,8 @@ def imports(tree):
 def test_imports_point_one_way(path):
     own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     for name in imports(ast.parse(path.read_text())):
-        if own != "__init__" and name in STOP:
+        door = DOORS.get(path.relative_to(SOURCE).as_posix()) == name
+        if own != "__init__" and name in STOP and not door:
             assert STOP[name] <= STOP[own], f"{own} imports {name}, which comes after it"
 
 

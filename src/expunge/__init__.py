@@ -1,6 +1,7 @@
 """Remove a concept from vectors so that no linear predictor can recover it, and prove it."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from expunge import integrations, metrics
 from expunge._version import __version__
@@ -43,7 +44,9 @@ from expunge.game.solvers import SOLVERS
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
 from expunge.rank_sweep import RankPath, rank_path
-from expunge.reproduce import Reproduction, reproduce
+
+if TYPE_CHECKING:
+    from expunge.reproduce import Reproduction, reproduce
 
 if TYPE_CHECKING:
     from expunge.audit import audit
@@ -98,3 +101,11 @@ __all__ = [
     "rank_path",
     "reproduce",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The paper's experiments, which are loaded when they are first asked for."""
+    if name not in ("Reproduction", "reproduce"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    package = import_module("expunge.reproduce")
+    return package.Reproduction if name == "Reproduction" else package

@@ -19,8 +19,8 @@ from expunge.integrations.adversarial import (
     fresh_probe_accuracy,
     reverse_gradient,
 )
-from expunge.integrations.finetune import _minibatch
-from expunge.integrations.gradient_reversal import HIDDEN, AdversarialModel
+from expunge.reproduce.bios.adversarial.reversal import HIDDEN, AdversarialModel
+from expunge.reproduce.bios.adversarial.training_loop import _minibatch
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from expunge.errors import InputError
 from expunge.integrations.adversarial import GradientReversal, encode, fresh_probe_accuracy
-from expunge.integrations.model_inputs import buckets, model_inputs
+from expunge.reproduce.bios.adversarial.model_inputs import buckets, model_inputs
 
 CPU = torch.device("cpu")
 WORDS = ["she", "he", "plays", "paints", "rules", "a", "game", "the", "city", "old", "in", "young"]

@@ -16,7 +16,7 @@ from torch import nn
 import expunge as ex
 from expunge.errors import BadArtifact, InputError
 from expunge.integrations.adversarial import GradientReversal
-from expunge.integrations.training_checkpoint import (
+from expunge.reproduce.bios.adversarial.training_checkpoint import (
     TrainingState,
     read_checkpoint,
     write_checkpoint,

@@ -12,10 +12,10 @@ import pytest
 
 from expunge.errors import InputError
 from expunge.reproduce import reproduce
-from expunge.reproduce.bios_corpus import PROFESSIONS, synthetic_biographies
-from expunge.reproduce.bios_data import BiosData, load, women_of
-from expunge.reproduce.bios_files import read_biographies
-from expunge.reproduce.experiment import Settings
+from expunge.reproduce.bios.biographies import BiosData, load, women_of
+from expunge.reproduce.bios.biography_files import read_biographies
+from expunge.reproduce.bios.synthetic import PROFESSIONS, synthetic_biographies
+from expunge.reproduce.runner.declaration import RunSettings
 
 
 def records(n=60):
@@ -75,7 +75,7 @@ def test_a_folder_of_files_is_a_split(tmp_path):
 
 
 def test_the_split_is_65_10_25_within_every_profession():
-    data = load(None, Settings(1)).content
+    data = load(None, RunSettings(1)).content
     split = data.split(0)
     whole = np.concatenate([split.train, split.dev, split.test])
     assert sorted(whole) == list(range(1200))
@@ -99,7 +99,7 @@ def test_the_papers_sizes_on_as_many_rows_as_the_paper_has():
 
 
 def test_the_corpus_is_called_synthetic_and_women_differ_by_profession():
-    loaded = load(None, Settings(1))
+    loaded = load(None, RunSettings(1))
     assert "SYNTHETIC" in loaded.source
     assert "synthetic" in loaded.not_comparable
     texts, professions, genders = map(np.array, synthetic_biographies(3000))
@@ -120,7 +120,7 @@ def test_the_corpus_is_called_synthetic_and_women_differ_by_profession():
 )
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
-        load(None, Settings(1, options=options))
+        load(None, RunSettings(1, options=options))
 
 
 def test_unknown_options_name_the_known_ones(tmp_path):
@@ -131,13 +131,13 @@ def test_unknown_options_name_the_known_ones(tmp_path):
 def test_bad_files_are_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "x", "job": "y"}\n')
     with pytest.raises(InputError, match="profession, gender"):
-        load(tmp_path / "a.jsonl", Settings(1))
+        load(tmp_path / "a.jsonl", RunSettings(1))
     (tmp_path / "b.txt").write_text("x")
     with pytest.raises(InputError, match="cannot be read"):
-        load(tmp_path / "b.txt", Settings(1))
+        load(tmp_path / "b.txt", RunSettings(1))
     (tmp_path / "c.jsonl").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
-        load(tmp_path / "c.jsonl", Settings(1))
+        load(tmp_path / "c.jsonl", RunSettings(1))
 
 
 def test_who_the_women_are():
@@ -171,7 +171,7 @@ def save(path, **arrays):
 def test_damaged_files_give_one_message(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=name):
-        load(tmp_path / name, Settings(1))
+        load(tmp_path / name, RunSettings(1))
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_damaged_files_give_one_message(tmp_path, name, content):
     ],
 )
 def test_vectors_that_do_not_fit_their_labels_are_refused(tmp_path, arrays):
-    load(save(tmp_path / "good.npz"), Settings(1))
+    load(save(tmp_path / "good.npz"), RunSettings(1))
     with pytest.raises(InputError):
-        load(save(tmp_path / "bad.npz", **arrays), Settings(1))
+        load(save(tmp_path / "bad.npz", **arrays), RunSettings(1))
 
 
 def test_line_separators_inside_a_text_do_not_end_a_line(tmp_path):
@@ -205,26 +205,26 @@ def test_given_splits_are_checked_before_the_work(tmp_path):
     parts = {"train": rows[:200], "dev": rows[200:300], "test": rows[300:]}
     for name, part in parts.items():
         write(tmp_path / f"{name}.jsonl", part)
-    assert set(load(tmp_path, Settings(1)).content.given) == set(parts)
+    assert set(load(tmp_path, RunSettings(1)).content.given) == set(parts)
     write(tmp_path / "test.jsonl", [row for row in parts["test"] if row["gender"] == "f"])
     with pytest.raises(InputError, match="test rows need both genders"):
-        load(tmp_path, Settings(1))
+        load(tmp_path, RunSettings(1))
     write(tmp_path / "test.jsonl", parts["test"])
     write(tmp_path / "train.jsonl", [r for r in parts["train"] if r["profession"] != "nurse"])
     with pytest.raises(InputError, match="no training row has"):
-        load(tmp_path, Settings(1))
+        load(tmp_path, RunSettings(1))
     (tmp_path / "train.jsonl").unlink()
     write(tmp_path / "train.csv", parts["train"])
-    load(tmp_path, Settings(1))
+    load(tmp_path, RunSettings(1))
     (tmp_path / "train.csv").unlink()
     save(tmp_path / "train.npz")
     with pytest.raises(InputError, match="of one kind"):
-        load(tmp_path, Settings(1))
+        load(tmp_path, RunSettings(1))
 
 
 def test_quick_takes_some_of_the_rows_of_every_profession(tmp_path):
     file = write(tmp_path / "a.jsonl", records(3000))
-    whole, some = (load(file, Settings(1, quick=quick)).content for quick in (False, True))
+    whole, some = (load(file, RunSettings(1, quick=quick)).content for quick in (False, True))
     assert len(whole.gender) == 3000
     assert 380 <= len(some.gender) <= 420
     assert set(some.profession) == set(whole.profession)
@@ -246,7 +246,7 @@ def test_quick_takes_some_of_the_rows_of_every_profession(tmp_path):
 )
 def test_what_differs_from_the_paper_is_said(tmp_path, options, reason):
     file = write(tmp_path / "a.jsonl", records())
-    found = load(file, Settings(1, options={**options, "professions": "nurse,dancer,painter"}))
+    found = load(file, RunSettings(1, options={**options, "professions": "nurse,dancer,painter"}))
     assert re.search(reason, found.not_comparable)
 
 

@@ -9,11 +9,11 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from expunge.cli import main
 from expunge.errors import InputError
-from expunge.reproduce.bios_corpus import synthetic_biographies
-from expunge.reproduce.bios_data import load
-from expunge.reproduce.bios_encodings import _minilm, frozen, load_encoder, trained
-from expunge.reproduce.experiment import Settings
-from expunge.reproduce.runs import Folder, Run
+from expunge.reproduce.bios.biographies import load
+from expunge.reproduce.bios.encodings import _minilm, frozen, load_encoder, trained
+from expunge.reproduce.bios.synthetic import synthetic_biographies
+from expunge.reproduce.runner.declaration import RunSettings
+from expunge.reproduce.runner.runs import ExperimentRun
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +46,8 @@ def corpus(tmp_path_factory):
 
 
 def a_run(corpus, tiny, out, tell=None, number=0):
-    settings = Settings(2, options={"encoder": tiny, "steps": "40"})
-    return Run(Folder(out), load(corpus, settings), settings, number, tell)
+    settings = RunSettings(2, options={"encoder": tiny, "steps": "40"})
+    return ExperimentRun(out, load(corpus, settings), settings, number, tell)
 
 
 def test_all_runs_share_one_file_of_encodings(corpus, tiny, tmp_path):
@@ -63,7 +63,7 @@ def test_all_runs_share_one_file_of_encodings(corpus, tiny, tmp_path):
         inputs = tokenizer(texts, padding=True, return_tensors="pt")
         expected = model(**inputs).last_hidden_state[:, 0]
     np.testing.assert_allclose(first[:3], expected, atol=1e-5)
-    again = load(file, Settings(1)).content
+    again = load(file, RunSettings(1)).content
     assert np.array_equal(again.vectors, first)
     assert list(again.gender) == list(second.data.gender)
 

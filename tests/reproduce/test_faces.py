@@ -11,13 +11,13 @@ from expunge.audit.linear_probes import logistic_scores
 from expunge.audit.probe import Training
 from expunge.concept import Concept
 from expunge.data import load_orl_faces
-from expunge.reproduce import faces_parts
-from expunge.reproduce.experiment import Settings, SkipPart
-from expunge.reproduce.faces_data import load
-from expunge.reproduce.faces_probe import RIDGE, compact, pixel_probe
-from expunge.reproduce.faces_split import balanced, dealt, split_faces
-from expunge.reproduce.reproduction import reproduce
-from expunge.reproduce.runs import Folder, Run
+from expunge.reproduce.faces import measurements as faces_parts
+from expunge.reproduce.faces.labelled_faces import load
+from expunge.reproduce.faces.people_split import balanced, dealt, split_faces
+from expunge.reproduce.faces.pixel_probe import RIDGE, compact, pixel_probe
+from expunge.reproduce.runner.declaration import RunSettings, SkipPart
+from expunge.reproduce.runner.reproduction import reproduce
+from expunge.reproduce.runner.runs import ExperimentRun
 
 HAT = slice(0, 8)  # lines of the image that a planted hat covers
 
@@ -56,7 +56,7 @@ def done(planted_file, tmp_path_factory):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_parts_share_no_person_and_have_equal_classes(orl, seed):
-    faces = load(None, Settings(1)).content
+    faces = load(None, RunSettings(1)).content
     rng = np.random.default_rng(seed)
     split = split_faces(faces, "glasses", rng)
     people = [set(orl.person_id[part.index]) for part in (split.fit, split.held_out)]
@@ -84,7 +84,7 @@ def test_people_are_dealt_out_evenly():
 
 
 def test_concepts_without_enough_faces_say_why(planted_file):
-    faces = load(planted_file, Settings(1)).content
+    faces = load(planted_file, RunSettings(1)).content
     rng = np.random.default_rng(0)
     with pytest.raises(SkipPart, match="no labels"):
         split_faces(faces, "smile", rng)
@@ -121,8 +121,8 @@ def test_an_erasure_at_half_strength_is_that_of_a_fit_at_half_strength(orl):
 
 
 def test_glasses_are_found_in_the_embedded_faces_and_gone_after(tmp_path):
-    settings = Settings(1, quick=True)
-    run = Run(Folder(tmp_path), load(None, settings), settings, 0)
+    settings = RunSettings(1, quick=True)
+    run = ExperimentRun(tmp_path, load(None, settings), settings, 0)
     found = faces_parts.measure("glasses", run)
     assert found["by_image"]["original"]["accuracy"]["value"] > 0.8
     for split in ("by_image", "same", "natural"):
@@ -195,8 +195,8 @@ def test_the_report_shows_what_there_is_and_says_what_is_left_out(done):
 def test_equal_seeds_give_equal_numbers(planted_file, tmp_path, done):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(faces_parts, "QUICK_MOST", 80)
-        settings = Settings(2, quick=True)
-        run = Run(Folder(tmp_path), load(planted_file, settings), settings, 1)
+        settings = RunSettings(2, quick=True)
+        run = ExperimentRun(tmp_path, load(planted_file, settings), settings, 1)
         again = faces_parts.measure("hat", run)
     assert again["same"] == done.results.runs("hat")[1]["same"]
     assert again["fresh"] == done.results.runs("hat")[1]["fresh"]

@@ -9,10 +9,10 @@ from PIL import Image
 
 from expunge.data import load_orl_faces
 from expunge.errors import InputError
-from expunge.reproduce.experiment import Settings
-from expunge.reproduce.faces_celeba import read_celeba
-from expunge.reproduce.faces_data import load, read_npz, truth
-from expunge.reproduce.faces_images import grey_pixels
+from expunge.reproduce.faces.celeba import read_celeba
+from expunge.reproduce.faces.grey_images import grey_pixels
+from expunge.reproduce.faces.labelled_faces import load, read_npz, truth
+from expunge.reproduce.runner.declaration import RunSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -187,7 +187,7 @@ def test_a_celeba_folder_is_read_as_released_or_copied(tmp_path, orl, csv, inner
     assert np.array_equal(faces.labels["beard"], orl.glasses[rows])
     assert len(set(zip(faces.person, orl.person_id[rows], strict=True))) == faces.n_people == 40
     assert np.abs(faces.pixels - orl.images[rows].reshape(-1, 2500).astype(float)).mean() < 5
-    few = load(tmp_path, Settings(1, options={"images": "10"}))
+    few = load(tmp_path, RunSettings(1, options={"images": "10"}))
     assert len(few.content) == 10
     assert few.not_comparable == ""
     assert few.content.digest() == read_celeba(tmp_path, 10).digest()
@@ -198,7 +198,7 @@ def test_a_broken_celeba_folder_is_refused(tmp_path, orl):
         read_celeba(tmp_path, 10)
     celeba(tmp_path, orl)
     with pytest.raises(InputError, match="images must be a whole number"):
-        load(tmp_path, Settings(1, options={"images": "some"}))
+        load(tmp_path, RunSettings(1, options={"images": "some"}))
     identities = tmp_path / "identity_CelebA.txt"
     identities.write_text("000001.jpg 3\n")
     with pytest.raises(InputError, match="does not know every image"):

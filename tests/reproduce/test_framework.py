@@ -5,24 +5,26 @@ import math
 import os
 import signal
 import statistics
+import subprocess
+import sys
+import time
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
 import pytest
 import toy_experiment
 
-import expunge
+import expunge as ex
 from expunge.cli import main
 from expunge.errors import InputError
 from expunge.parallel import n_threads
-from expunge.reproduce import registry
-from expunge.reproduce.experiment import Line, Loaded, Part, Settings, Table
-from expunge.reproduce.numbers import Number, plain, summarise
-from expunge.reproduce.reproduction import reproduce
-from expunge.reproduce.results import Results
-from expunge.reproduce.runs import Folder
-from expunge.reproduce.tables import cells, heads, markdown
+from expunge.reproduce import registry, reproduce
+from expunge.reproduce.runner import runs as runs_module
+from expunge.reproduce.runner.declaration import ExperimentPart, LoadedData, RunSettings
+from expunge.reproduce.runner.experiment_results import ExperimentResults, Number, summarise
+from expunge.reproduce.runner.paper_table import PaperLine, PaperTable, markdown
 
 
 @pytest.fixture(autouse=True)
@@ -73,10 +75,10 @@ def test_a_part_skipped_in_some_runs_is_measured_in_the_others():
 
     def kept(key, run):
         if run == 0:
-            raise FileNotFoundError
+            raise KeyError(key)
         return {"of": np.array(run)}
 
-    results = Results(Settings(3), Loaded(None, "toy", "0"), trees, kept)
+    results = ExperimentResults(RunSettings(3), LoadedData(None, "toy", "0"), trees, kept)
     assert results.has("a")
     assert results.number("a", "x") == Number.of([1.0, 3.0])
     assert results.first("a", "x") == 1.0
@@ -84,36 +86,31 @@ def test_a_part_skipped_in_some_runs_is_measured_in_the_others():
     assert results.skipped("a") == ""
     assert (results.has("b"), results.skipped("b")) == (False, "no")
     assert results.to_dict()["a"]["summary"]["x"]["runs"] == 2
-    parts = [Part("a", "first", dict), Part("b", "second", dict)]
+    parts = [ExperimentPart("a", "first", dict), ExperimentPart("b", "second", dict)]
     assert results.left_out(parts) == [
         "first (in runs 1; the figures are of the others): few",
         "second: no",
     ]
 
 
-def test_only_what_json_has_is_kept():
-    assert plain({1: (np.float32(0.5), np.nan, np.int64(3), None, True)}) == {
-        "1": [0.5, None, 3, None, True]
-    }
-    with pytest.raises(InputError, match="JSON does not have"):
-        plain({"x": object()})
-
-
 def test_tables_show_differences_and_flag_other_data():
-    lines = [Line(("a",), Number(0.5, 0.1, 3), Number(0.75)), Line(("b",), None)]
-    table = Table("t", "A table", ("what",), lines, "Table 1", digits=2)
-    assert heads(table) == ["what", "paper", "ours", "difference", "data"]
-    assert cells(table, "other words") == [
-        ["a", "0.75", "0.50 ± 0.10", "-0.25", "not comparable"],
-        ["b", "–", "–", "–", "–"],
+    lines = [PaperLine(("a",), Number(0.5, 0.1, 3), Number(0.75)), PaperLine(("b",), None)]
+    table = PaperTable("t", "A table", ("what",), lines, "Table 1", digits=2)
+    shown = table.shown("other words")
+    assert shown.columns == ["what", "paper", "ours", "difference", "data"]
+    assert shown.rows == [
+        ("a", "0.75", "0.50 ± 0.10", "-0.25", "not comparable"),
+        ("b", "–", "–", "–", "–"),
     ]
-    assert cells(table, "")[0][-1] == "the paper's"
+    assert table.shown("").rows[0][-1] == "the paper's"
     text = markdown("Title", [table], "other words")
     assert "not the paper's: other words." in text
-    words_only = Table("t", "A table", ("what",), [Line(("a",), Number(0.5), "high")])
-    assert heads(words_only) == ["what", "paper", "ours", "data"]
-    ours_only = Table("t", "A table", ("what",), [Line(("a",), Number(0.5))])
-    assert cells(ours_only, "other words") == [["a", "0.500"]]
+    words_only = PaperTable("t", "A table", ("what",), [PaperLine(("a",), Number(0.5), "high")])
+    assert words_only.shown("").columns == ["what", "paper", "ours", "data"]
+    ours_only = PaperTable("t", "A table", ("what",), [PaperLine(("a",), Number(0.5))])
+    assert ours_only.shown("other words").rows == [("a", "0.500")]
+    labels_only = PaperTable("t", "A table", ("what", "d"), [PaperLine(("a", "0.5"), None)])
+    assert labels_only.shown("other words").columns == ["what", "d"]
 
 
 def test_everything_is_written(tmp_path):
@@ -165,28 +162,67 @@ def test_an_interruption_that_a_solver_swallows_is_not_a_result(tmp_path, toy):
     toy.trouble["second", 1] = interrupt_that_a_solver_swallows
     with pytest.raises(KeyboardInterrupt):
         reproduce("toy", tmp_path)
-    runs = tmp_path / "runs"
-    assert (runs / "run-02" / "first.json").exists()
-    assert not (runs / "run-02" / "second.json").exists()
-    assert not (runs / "run-02" / "draws-second.npz").exists()
+    interrupted = list(toy.calls)
     reproduce("toy", tmp_path, resume=True)
-    assert (runs / "run-02" / "second.json").exists()
+    assert ("second", 1) in toy.calls[len(interrupted) :]
+    assert ("draw", "second", 1) in toy.calls[len(interrupted) :]  # made anew, not as left behind
+    assert ("first", 1) not in toy.calls[len(interrupted) :]
 
 
-@pytest.mark.skipif(n_threads() < 2, reason="helpers need a second core")
-def test_helpers_change_nothing_but_the_time(tmp_path, monkeypatch):
-    """The helper takes the last run, then dies in the one before; both come out right."""
-    alone = reproduce("toy", tmp_path / "alone", runs=3)
+@pytest.mark.skipif(n_threads() < 2, reason="there is no second core")
+def test_processes_side_by_side_change_nothing_but_the_time(tmp_path, monkeypatch):
+    """Each run has a process of its own, of which one dies; both come out right."""
+    alone = reproduce("toy", tmp_path / "alone", runs=2)
     monkeypatch.setitem(registry.EXPERIMENTS, "toy", "toy_parallel")
-    monkeypatch.setenv("TOY_PARENT", str(os.getpid()))
-    monkeypatch.setenv("TOY_FOLDER", str(tmp_path / "helped" / "runs"))
-    helped = reproduce("toy", tmp_path / "helped", runs=3)
-    makers = [int(helped.results.arrays("process", n)["pid"]) for n in range(3)]
-    assert makers[0] == os.getpid()
-    assert makers[1] != os.getpid()  # it began, and died before the second part
-    assert makers[2] == makers[1]
-    assert helped.to_dict() == alone.to_dict()
-    assert not list((tmp_path / "helped").rglob("taken"))
+    runs = tmp_path / "beside" / "runs"
+    runs.mkdir(parents=True)
+    (runs / "parent").write_text(str(os.getpid()))
+    beside = reproduce("toy", tmp_path / "beside", runs=2)
+    makers = [int(beside.results.arrays("process", n)["pid"]) for n in range(2)]
+    assert len({*makers, os.getpid()}) == 3
+    assert beside.to_dict() == alone.to_dict()
+    assert not list(runs.rglob("progress.txt"))
+
+
+@pytest.mark.skipif(n_threads() < 2 or os.name != "posix", reason="one core, or no signals")
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_no_process_outlives_the_one_that_started_it(tmp_path, way):
+    code = (
+        "import sys; from expunge.cli import main; from expunge.reproduce import registry\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "registry.EXPERIMENTS['toy'] = 'toy_sleeping'\n"
+        f"sys.exit(main(['reproduce', 'toy', '--runs', '2', '--out', {str(tmp_path)!r}]))"
+    )
+    command = [sys.executable, "-c", code]
+    kinds = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **kinds) as process:
+        asked = wait_for(
+            lambda: [f.read_text() for f in tmp_path.rglob("pid") if f.stat().st_size], 2
+        )
+        (os.killpg if way == signal.SIGINT else os.kill)(process.pid, way)
+        out, err = process.communicate(timeout=60)
+    if way == signal.SIGINT:
+        said = "expunge: interrupted; finished work is kept, go on with --resume\n"
+        assert (process.returncode, out, err) == (130, "", said)
+    gone = wait_for(lambda: [pid for pid in asked if not is_running(pid)], 2)
+    assert sorted(gone) == sorted(asked)
+
+
+def wait_for(found, count):
+    end = time.monotonic() + 120
+    while len(now := found()) < count:
+        assert time.monotonic() < end, f"{now} after two minutes"
+        time.sleep(0.05)
+    return now
+
+
+def is_running(pid):
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")  # where there is no such file, one that is dead is gone soon
+    return not (state.exists() and ") Z " in state.read_text())
 
 
 def test_more_runs_can_be_added(tmp_path, toy):
@@ -197,9 +233,10 @@ def test_more_runs_can_be_added(tmp_path, toy):
     assert done.results.number("first", "mean").runs == 2
 
 
-def test_a_half_written_result_is_done_again(tmp_path, toy):
+def test_a_damaged_result_is_done_again(tmp_path, toy):
     done = reproduce("toy", tmp_path, runs=1)
-    (tmp_path / "runs" / "run-01" / "first.json").write_text('{"seconds": 1, "resu')
+    for file in (tmp_path / "runs").rglob("output.pkl"):
+        file.write_bytes(file.read_bytes()[:-3])
     again = reproduce("toy", tmp_path, runs=1, resume=True)
     assert again.to_dict() == done.to_dict()
 
@@ -226,9 +263,47 @@ def test_bad_requests(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_function_and_the_package_have_one_name():
-    assert expunge.reproduce is reproduce
-    assert import_module("expunge.reproduce").reproduce is reproduce
+def test_the_function_and_the_package_have_one_name(tmp_path):
+    package = import_module("expunge.reproduce")
+    assert ex.reproduce is package
+    assert package.EXPERIMENTS is registry.EXPERIMENTS
+    assert signature(ex.reproduce) == signature(reproduce)
+    assert isinstance(ex.reproduce("toy", tmp_path, runs=1), ex.Reproduction)
+
+
+def test_importing_the_library_loads_no_experiment():
+    code = "import sys, expunge; print([m for m in sys.modules if 'reproduce' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_progress_counts_what_is_missing_and_says_what_is_done(tmp_path, toy, monkeypatch):
+    told = []
+
+    class Bar:
+        def __init__(self, title, total, shown):
+            told.append((title, total, shown))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, done, note):
+            told.append((done, note))
+
+    monkeypatch.setattr(runs_module, "Progress", Bar)
+    toy.trouble["second", 0] = lambda: time.sleep(0.7)
+    reproduce("toy", tmp_path, runs=1, verbose=True)
+    assert told[0] == ("toy", 5, True)  # seconds, as the parts declare them
+    assert (1, "run 1/2, second means") not in told
+    assert (1, "run 1/1, second means") in told
+    told.clear()
+    toy.trouble["second", 1] = lambda: time.sleep(0.7)
+    reproduce("toy", tmp_path, runs=2, resume=True)
+    assert told[0] == ("toy", 3, False)  # what the second run has to do
+    assert (1, "run 2/2, second means") in told
 
 
 def test_command(tmp_path, capsys, monkeypatch):
@@ -266,7 +341,8 @@ def test_command_says_how_to_go_on_after_an_interruption(tmp_path, toy, capsys):
 )
 def test_bad_commands_give_one_message(tmp_path, capsys, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
-    Folder(Path("used")).open("toy", Settings(3), "digest of 0.0", resume=False)
+    reproduce("toy", "used", runs=1)
+    capsys.readouterr()
     assert main(["reproduce", *arguments]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from expunge.errors import InputError
-from expunge.reproduce.word_vectors import read_word_vectors
+from expunge.reproduce.glove.word_vectors import read_word_vectors
 
 WORDS = ("the", "he", "she", "new york")
 VECTORS = np.array([[0.5, -1.25, 3.0], [1.0, 2.0, 0.0], [-0.5, 0.25, 8.0], [1e-3, 7.0, -2.0]])

@@ -2,9 +2,16 @@
 
 import numpy as np
 
-from expunge.reproduce.experiment import Experiment, Line, Loaded, Part, Picture, SkipPart, Table
-from expunge.reproduce.figures import BLUE, Style, curve, new_figure
-from expunge.reproduce.numbers import Number
+from expunge.reproduce.runner.declaration import (
+    Experiment,
+    ExperimentFigure,
+    ExperimentPart,
+    LoadedData,
+    SkipPart,
+)
+from expunge.reproduce.runner.drawing import BLUE, Style, curve, new_figure
+from expunge.reproduce.runner.experiment_results import Number
+from expunge.reproduce.runner.paper_table import PaperLine, PaperTable
 
 calls = []  # what was measured, in order
 trouble = {}  # (part, run) -> what to do there instead
@@ -12,7 +19,7 @@ trouble = {}  # (part, run) -> what to do there instead
 
 def load(path, settings):
     level = 0.0 if path is None else float(path.read_text())
-    return Loaded(level, f"level {level}", f"digest of {level}", "a toy", {"level": level})
+    return LoadedData(level, f"level {level}", f"digest of {level}", "a toy", {"level": level})
 
 
 def measuring(name):
@@ -37,8 +44,11 @@ def skip(run):
 
 def tables(results):
     ours = results.number("first", "mean")
-    lines = [Line(("a|b",), ours, Number(0.25, 0.01, 10)), Line(("other",), None, "a word")]
-    return [Table("means", "Means", ("what",), lines, "Table 9", section="Numbers")]
+    lines = [
+        PaperLine(("a|b",), ours, Number(0.25, 0.01, 10)),
+        PaperLine(("other",), None, "a word"),
+    ]
+    return [PaperTable("means", "Means", ("what",), lines, "Table 9", section="Numbers")]
 
 
 def draw(results):
@@ -49,7 +59,7 @@ def draw(results):
 
 
 def pictures(results):
-    return [Picture("draws", "Draws", "Three draws.", draw, "Figure 9", section="Numbers")]
+    return [ExperimentFigure("draws", "Draws", "Three draws.", draw, "Figure 9", section="Numbers")]
 
 
 EXPERIMENT = Experiment(
@@ -58,10 +68,10 @@ EXPERIMENT = Experiment(
     about="Means of random numbers.",
     load=load,
     parts=(
-        Part("first", "first means", measuring("first")),
-        Part("second", "second means", measuring("second"), weight=2),
-        Part("once", "a mean for all runs", measuring("once"), runs=1),
-        Part("never", "what toys do not have", skip, runs=1),
+        ExperimentPart("first", "first means", measuring("first")),
+        ExperimentPart("second", "second means", measuring("second"), weight=2),
+        ExperimentPart("once", "a mean for all runs", measuring("once"), runs=1),
+        ExperimentPart("never", "what toys do not have", skip, runs=1),
     ),
     tables=tables,
     pictures=pictures,

@@ -1,42 +1,38 @@
-"""The toy experiment for several processes; the helper dies in the second run that it takes."""
+"""The toy experiment in several processes, one of which dies."""
 
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import toy_experiment
 from toy_experiment import measuring
 
-from expunge.reproduce.experiment import Part
+from expunge.reproduce.runner.declaration import ExperimentPart
 
 
 def first(run):
     run.kept("process", lambda: {"pid": np.array(os.getpid())})
-    if run.number == 0:  # the first process waits here until the helper has done the last run
-        _wait_for(Path(os.environ["TOY_FOLDER"]) / "run-02" / "first.json")
+    run.file("begun").touch()
+    end = time.monotonic() + 60
+    while len(list(run.file("", shared=True).glob("run-*/begun"))) < 2:  # both at the same time
+        assert time.monotonic() < end, "no other process came"
+        time.sleep(0.02)
     return measuring("first")(run)
 
 
 def second(run):
-    if run.number == 1 and os.getpid() != int(os.environ["TOY_PARENT"]):
+    parent = int(run.file("parent", shared=True).read_text())
+    if run.number == 1 and os.getpid() != parent:
         os._exit(1)
     return measuring("second")(run)
-
-
-def _wait_for(file):
-    end = time.monotonic() + 60
-    while not file.exists():
-        assert time.monotonic() < end, "no helper came"
-        time.sleep(0.02)
 
 
 EXPERIMENT = replace(
     toy_experiment.EXPERIMENT,
     parts=(
-        Part("first", "first means", first),
-        Part("second", "second means", second),
+        ExperimentPart("first", "first means", first),
+        ExperimentPart("second", "second means", second),
         *toy_experiment.EXPERIMENT.parts[2:],
     ),
     parallel=True,

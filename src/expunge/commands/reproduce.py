@@ -102,7 +102,6 @@ def reproduce(
 
 def render(done: Reproduction, screen: Console) -> None:
     """Print what came out, the tables that have figures of the paper, and where the files are."""
-    from expunge.reproduce.tables import cells, heads
 
     def say(text: str, style: str = "") -> None:
         screen.print(_plain(text, screen.encoding), style=style or None)
@@ -113,13 +112,13 @@ def render(done: Reproduction, screen: Console) -> None:
     say(f"{data.source}; {count} run{'' if count == 1 else 's'}")
     for sentence in done.findings:
         say(f"- {sentence}")
-    for shown in done.tables:
-        names = heads(shown)
-        if "difference" not in names:  # the paper prints no number
+    for paper_table in done.tables:
+        text = paper_table.shown(data.not_comparable)
+        if "difference" not in text.columns:  # the paper prints no number
             continue
-        say(f"\n{shown.title} (paper: {shown.where})", "bold")
-        made = table(*names[:-1], right=("difference",))
-        for row in cells(shown, data.not_comparable):
+        say(f"\n{text.caption}", "bold")
+        made = table(*text.columns[:-1], right=("difference",))
+        for row in text.rows:
             made.add_row(*(_plain(entry, screen.encoding) for entry in row[:-1]))
         screen.print(made)
     if data.not_comparable:

@@ -5,28 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 
 from expunge.errors import InputError
-from expunge.reproduce.experiment import Experiment
+from expunge.reproduce.runner.declaration import Experiment
 
 __all__ = ["EXPERIMENTS", "find_experiment"]
 
 EXPERIMENTS: dict[str, str] = {
-    "glove": "expunge.reproduce.glove",
-    "faces": "expunge.reproduce.faces",
-    "bios": "expunge.reproduce.bios",
+    "glove": "expunge.reproduce.glove.experiment",
+    "faces": "expunge.reproduce.faces.experiment",
+    "bios": "expunge.reproduce.bios.experiment",
 }
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of this name.
-
-    Parameters
-    ----------
-    name : str
-        In any case.
-
-    Returns
-    -------
-    Experiment
+    """The experiment of this name, in any case.
 
     Examples
     --------

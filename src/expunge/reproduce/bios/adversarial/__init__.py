@@ -1,0 +1,1 @@
+"""Adversarial training by gradient reversal: the baseline that the paper compares with."""

@@ -1,0 +1,1 @@
+"""Runs an experiment of the paper: repeats, resumes, averages, and writes tables and figures."""
