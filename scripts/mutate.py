@@ -54,16 +54,7 @@ TARGETS = ("moments", "erasure", "game", "erasers")
 SHARED = ("erasers", "laws", "fuzz/test_regressions.py")  # tests for whatever is fitted
 CACHE = Path(tempfile.gettempdir()) / f"expunge-mutation-{os.getuid()}"
 HARMLESS = {"strict", "check_finite", "stacklevel", "copy", "overwrite_a", "overwrite_b"}
-OPTIONS = [
-    "-x",
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "no:xdist",
-    "-W",
-    "ignore::pytest.PytestWarning",
-]
+OPTIONS = ["-x", "-q", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestWarning"]
 SLOW = 10  # seconds under the tracer after which a test is left out
 MEMORY = 16 << 30  # a mutant may ask for much more than the original
 
@@ -634,14 +625,13 @@ def table(results: list[tuple[Mutant, str, str]]) -> str:
     for mutant, outcome, _ in results:
         for row in (mutant.path.removeprefix("expunge/"), "all"):
             counts[row][outcome] += 1
-    lines = [
-        f"{'module':32} {'mutants':>8} {'killed':>8} {'timeout':>8} {'survived':>9} {'died':>7}"
-    ]
+    heads = ("mutants", "killed", "timeout", "survived", "died")
+    lines = [f"{'module':32} {' '.join(f'{head:>8}' for head in heads)}"]
     for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
         total, left = count.total(), count["survived"]
         lines.append(
-            f"{name:32} {total:8} {count['killed']:8} {count['timeout']:8} {left:9} "
-            f"{100 * (total - left) / total:6.1f}%"
+            f"{name:32} {total:8} {count['killed']:8} {count['timeout']:8} {left:8} "
+            f"{100 * (total - left) / total:7.1f}%"
         )
     return "\n".join(lines)
 

@@ -82,7 +82,7 @@ def test_only_moments_of_the_same_columns_merge():
     m = Moments.of(X, Z)
     with pytest.raises(InputError, match="Only moments can be merged"):
         m.merge(X)
-    with pytest.raises(InputError, match="5 features with .* and 4 features with"):
+    with pytest.raises(InputError, match=r"5 features with .* and 4 features with"):
         m.merge(Moments.of(X[:, :4], Z))
     with pytest.raises(InputError, match="'continuous' concept and 5 features with a 'labels'"):
         m.merge(Moments.of(X, Concept("labels", (Z > 0).astype(float), (0, 1, 2))))
@@ -154,7 +154,7 @@ def test_columns_whose_squares_are_lost_are_refused(scale, columns):
 
 
 def test_a_constant_is_taken_unless_it_is_too_large():
-    X, Z, w = some()
+    X, Z, _ = some()
     for value in (0.0, 1e-300, 1e90):
         X[:, 2] = value
         m = Moments.of(X, Z)
