@@ -11,7 +11,7 @@ keywords that only check or save work.
 Tests are found by a rule: those that mirror a module (tests/game for src/expunge/game,
 tests/test_moments*.py for moments.py) and those in `SHARED`. They run once under a tracer, file by
 file, which gives the lines and the time of each; that is kept until the source or the file changes.
-Slow ones are left out.
+Slow ones are left out, and of a file that takes long some of the parameters.
 A mutant meets only the tests that run its line, up to `--budget` seconds of them: one of each
 function before a second one, quick ones before slow ones. It is killed by the first that fails.
 
@@ -55,7 +55,7 @@ SHARED = ("erasers", "laws", "fuzz/test_regressions.py")  # tests for whatever i
 CACHE = Path(tempfile.gettempdir()) / f"expunge-mutation-{os.getuid()}"
 HARMLESS = {"strict", "check_finite", "stacklevel", "copy", "overwrite_a", "overwrite_b"}
 OPTIONS = ["-x", "-q", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestWarning"]
-SLOW = 10  # seconds under the tracer after which a test is left out
+SLOW, ENOUGH = 4, 40  # seconds under the tracer after which a test, and the rest of a file, is left
 MEMORY = 16 << 30  # a mutant may ask for much more than the original
 
 COMPARISONS = {
@@ -380,6 +380,7 @@ class Tracer:
     def __init__(self, root: str) -> None:
         self.root, self.tests, self.now = root, {}, {}  # type: ignore[var-annotated]
         self.failed: set[str] = set()
+        self.begun = time.process_time()
         self.names: dict[str, str | None] = {}
 
     def inside(self, file: str) -> str | None:
@@ -389,6 +390,15 @@ class Tracer:
             stop = short.split("/")[1].removesuffix(".py") if "/" in short else ""
             self.names[file] = short if stop in TARGETS else None
         return self.names[file]
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """One of each function before a second one, since not all may be run."""
+        turn: Counter[str] = Counter()
+        for item in items:
+            name = item.nodeid.split("[")[0]
+            item.turn = turn[name]
+            turn[name] += 1
+        items.sort(key=lambda item: item.turn)
 
     def enter(self, frame: Any, event: str, arg: Any) -> Any:
         """Called at every call of a function."""
@@ -417,12 +427,14 @@ class Tracer:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            if time.process_time() - self.begun > ENOUGH:
+                item.session.shouldstop = "enough"
             lines = {name: sorted(found) for name, found in self.now.items()}
             self.tests[item.nodeid] = (time.process_time() - start, lines)
 
     def give_up(self, *_: Any) -> None:
         """End a test that takes too long."""
-        raise TimeoutError
+        pytest.skip("slow")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """What fails or is skipped by itself can kill nothing."""
