@@ -12,8 +12,9 @@ Tests are found by a rule: those that mirror a module (tests/game for src/expung
 tests/test_moments*.py for moments.py) and those in `SHARED`. They run once under a tracer, file by
 file, which gives the lines and the time of each; that is kept until the source or the file changes.
 Slow ones are left out, and of a file that takes long some of the parameters.
-A mutant meets only the tests that run its line, up to `--budget` seconds of them: one of each
-function before a second one, quick ones before slow ones. It is killed by the first that fails.
+A mutant meets only the tests that run its line, up to `--budget` seconds of those of its own module
+and as many of the others: one of each function before a second one, quick ones before slow ones. It
+is killed by the first that fails.
 
 Every mutant runs in a child forked from one process that has all third-party packages loaded, on a
 copy of the source that comes first in PYTHONPATH. Times are CPU seconds, so that a busy machine
@@ -553,14 +554,14 @@ def tests_of(mutant: Mutant, tests: list[Test], budget: float) -> list[Test]:
         function = test.node.split("[")[0]
         ordered.append((turn[function], test.seconds, test.node, test))
         turn[function] += 1
-    kept, total, by_file = [], 0.0, Counter[str]()
-    for _, seconds, _, test in sorted(ordered, key=lambda entry: entry[:3]):
-        total += seconds
-        if kept and total > budget:
-            break
-        kept.append(test)
-        by_file[test.file] += seconds
     own = f"test_{Path(mutant.path).stem}"
+    spent, by_file, kept = Counter[bool](), Counter[str](), []
+    for _, seconds, _, test in sorted(ordered, key=lambda entry: entry[:3]):
+        near = own in test.file
+        if spent[near] <= budget:
+            spent[near] += seconds
+            by_file[test.file] += seconds
+            kept.append(test)
     return sorted(kept, key=lambda test: (own not in test.file, by_file[test.file], test.file))
 
 

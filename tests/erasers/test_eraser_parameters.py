@@ -118,3 +118,60 @@ def test_leading_directions_and_the_value_of_what_they_leave(rank):
     means = ex.MeanProjection(rank).fit(data.X, data.y)
     assert (means.history_[0].value > 1e-3) == (rank < 3)
     assert eraser.rank_ == means.rank_ == rank
+
+
+# -- the defaults that other people's scripts rely on ----------------------------------------------
+
+DEFAULTS = {
+    "RLACE": {
+        "rank": "auto",
+        "solver": "auto",
+        "fit_intercept": True,
+        "alpha": 1e-4,
+        "concept_type": "auto",
+        "max_iter": None,
+        "tol": 1e-6,
+        "step_size": 0.005,
+        "batch_size": 128,
+        "evaluate_every": 1000,
+        "restarts": 0,
+        "random_state": None,
+        "callback": None,
+        "verbose": False,
+        "scale": "none",
+    },
+    "INLP": {
+        "rank": "auto",
+        "fit_intercept": True,
+        "alpha": 1e-4,
+        "validation_fraction": 0.2,
+        "tol": 1e-6,
+        "verbose": False,
+    },
+}
+
+
+@pytest.mark.parametrize("name", ex.ERASERS)
+def test_defaults(name):
+    found = ex.ERASERS[name]().get_params()
+    common = {"strength": 1.0, "concept_type": "auto", "rank": "auto"}
+    expected = {key: value for key, value in common.items() if key in found}
+    expected |= DEFAULTS.get(name, {})
+    assert {key: found[key] for key in expected} == expected
+    assert found["strength"] == 1.0
+    data = plant("classes", n=80)
+    certificate = ex.ERASERS[name]().fit(data.X, data.y).certificate_
+    if certificate is not None:
+        assert (certificate.alpha, certificate.tol) == (1e-4, 1e-6)
+
+
+def test_defaults_of_the_solvers():
+    assert vars(ex.SubspaceAscent()) == {"explore": 4, "rows": 8, "ridges": (3e-2, 3e-3)}
+    plain = {"optimizer": "sgd", "momentum": 0.0, "start": "vertex", "width": "auto"}
+    assert vars(ex.DescentAscent()) == {**plain, "weight_decay": 0.0}
+    steps = {"step_size": 0.005, "max_iter": 50_000, "evaluate_every": 1000}
+    for experiment, decay, batch in (("static", 0.0, 128), ("deep", 1e-4, 256)):
+        expected = {"solver": ex.DescentAscent(weight_decay=decay), "batch_size": batch, **steps}
+        assert ex.paper_settings(experiment) == expected
+    with pytest.raises(ex.InputError, match="experiment"):
+        ex.paper_settings("shallow")
