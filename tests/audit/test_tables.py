@@ -104,7 +104,7 @@ def test_ids_or_trust_replace_values(how):
     data = a.to_dict()["data"]
     assert data["n_fresh"] == (1500 if how == "trust" else 1000)
     assert data["judged_by"] == how
-    assert any(how in note or "ids" in note for note in data["notes"])
+    assert any(how in note for note in data["notes"])
 
 
 def test_rows_of_one_id_are_never_on_both_sides_and_no_independent_evidence():

@@ -105,11 +105,15 @@ def test_plans_have_everything_they_should():
 
 
 def test_a_printed_plan_is_the_plan():
+    names, compared = {**globals(), "nan": float("nan"), "inf": float("inf")}, 0
     for seed in range(300):
         plan = draw_plan(RandomSource(seed))
-        text = repr(plan).replace("nan", "float('nan')").replace("inf", "float('inf')")
-        if "nan" not in text and "inf" not in text:
-            assert eval(text) == plan
+        found = eval(repr(plan), names)
+        assert repr(found) == repr(plan)
+        if "nan" not in repr(plan):  # which equals nothing
+            compared += 1
+            assert found == plan
+    assert compared > 200
 
 
 def test_simpler_plans_end():

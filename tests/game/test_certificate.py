@@ -293,7 +293,7 @@ def test_told_erasers_below_full_strength_have_a_real_certificate(name, strength
     again = ex.certify(eraser, data.X, data.y)
     assert again.value == pytest.approx(found.value, rel=1e-4)
     stream = ex.ERASERS[name](strength=strength).partial_fit(data.X, data.y)
-    assert stream.certificate_ is None or stream.certificate_.value > 0
+    assert stream.certificate_ is None  # a share of a told map needs the rows
 
 
 def test_rounded_rows_are_certified_as_they_come_out():

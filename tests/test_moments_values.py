@@ -1,0 +1,225 @@
+"""What can be read off moments, and what they refuse: each against NumPy on the rows themselves."""
+
+import numpy as np
+import pytest
+
+from expunge import InputError, Moments
+from expunge.concept import Concept
+
+FIELDS = ("mean_x", "mean_z", "xz", "zz", "squares", "xx")
+
+
+def some(n=120, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + rng.normal(size=d)
+    Z = X[:, :3] ** 2 * [1.0, 10.0, 0.1] + rng.normal(size=(n, 3))
+    return X, Z, rng.integers(0, 4, n).astype(float)
+
+
+def in_classes(codes, labels="abcd"):
+    return Concept("classes", np.asarray(codes), tuple(labels))
+
+
+def assert_same(found, expected, rtol=1e-10):
+    assert (found.n, found.weight) == (expected.n, expected.weight)
+    assert (found.labels, found.kind, found.eps) == (expected.labels, expected.kind, expected.eps)
+    for name in FIELDS:
+        a, b = getattr(found, name), getattr(expected, name)
+        assert (a is None) == (b is None), name
+        if a is not None:
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_spreads_and_variances(weighted):
+    X, Z, w = some()
+    X[:, 2], Z[:, 1] = -7.0, 3.0  # neither varies
+    m = Moments.of(X, Z, w if weighted else None)
+    w = w if weighted else np.ones(len(X))
+    C, D = (A - np.average(A, axis=0, weights=w) for A in (X, Z))
+    var_x, var_z = np.average(C**2, axis=0, weights=w), np.average(D**2, axis=0, weights=w)
+    np.testing.assert_allclose(m.spreads, np.where(np.arange(5) == 2, 1, np.sqrt(var_x)))
+    np.testing.assert_allclose(m.concept_spreads, np.where(np.arange(3) == 1, 1, np.sqrt(var_z)))
+    assert m.trace_xx == pytest.approx(w.sum() * var_x.sum())
+    assert m.mean_variance == pytest.approx(var_x.mean())
+    np.testing.assert_allclose(m.cov_xx, np.cov(X.T, aweights=w, ddof=0), atol=1e-12)
+    np.testing.assert_allclose(m.cov_zz, np.cov(Z.T, aweights=w, ddof=0), atol=1e-9)
+    np.testing.assert_allclose(m.cov_xz, C.T @ (w[:, None] * D) / w.sum(), atol=1e-10)
+    assert m.n_features == 5
+
+
+@pytest.mark.parametrize("second", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_in_other_units_are_those_of_rescaled_rows(weighted, second):
+    X, Z, w = some()
+    units = np.array([1e-6, 0.5, 1.0, 30.0, 1e7])
+    w = w if weighted else None
+    m = Moments.of(X, Z, w, second=second)
+    assert_same(m.in_units(units), Moments.of(X / units, Z, w, second=second))
+    assert_same(m, Moments.of(X, Z, w, second=second), rtol=0)  # and they stay what they were
+
+
+@pytest.mark.parametrize("columns", [[1], [2, 0]])
+def test_some_columns_of_numbers(columns):
+    X, Z, w = some()
+    names = ("a", "b", "c")
+    m = Moments.of(X, Concept("continuous", Z, names), w)
+    part = Concept("continuous", Z[:, columns], tuple(names[j] for j in columns))
+    assert_same(m.only(columns), Moments.of(X, part, w))
+
+
+def test_some_classes_are_labels():
+    """Without its other classes, a class is a label: the rest need not have one at all."""
+    X, _, w = some()
+    codes = np.arange(len(X)) % 4
+    m = Moments.of(X, in_classes(codes), w)
+    Y = np.eye(4)[codes][:, [3, 1]]
+    assert_same(m.only([3, 1]), Moments.of(X, Concept("labels", Y, ("d", "b")), w))
+
+
+def test_only_moments_of_the_same_columns_merge():
+    X, Z, _ = some()
+    m = Moments.of(X, Z)
+    with pytest.raises(InputError, match="Only moments can be merged"):
+        m.merge(X)
+    with pytest.raises(InputError, match=r"5 features with .* and 4 features with"):
+        m.merge(Moments.of(X[:, :4], Z))
+    with pytest.raises(InputError, match="'continuous' concept and 5 features with a 'labels'"):
+        m.merge(Moments.of(X, Concept("labels", (Z > 0).astype(float), (0, 1, 2))))
+
+
+def test_classes_of_two_types_do_not_merge():
+    X, _, _ = some()
+    numbers, words = (
+        Moments.of(X, in_classes(np.arange(len(X)) % 2, labels)) for labels in ((0, 1), ("0", "1"))
+    )
+    with pytest.raises(InputError, match="changed their type"):
+        numbers.merge(words)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_merging_with_rows_of_no_weight(share):
+    """They are counted, and change nothing else."""
+    X, Z, _ = some()
+    empty = Moments.of(100 + X, 7 + Z, np.zeros(len(X)))
+    assert empty.weight == 0
+    other = Moments.of(X, Z, np.full(len(X), share))
+    for merged in (empty.merge(other), other.merge(empty)):
+        assert (merged.n, merged.weight) == (2 * len(X), other.weight)
+        for name in FIELDS:
+            assert np.isfinite(getattr(merged, name)).all()
+        if share:
+            np.testing.assert_allclose(merged.mean_x, np.mean(X, axis=0), rtol=1e-12)
+            np.testing.assert_allclose(merged.xz, other.xz, rtol=1e-12)
+            np.testing.assert_allclose(merged.zz, other.zz, rtol=1e-12)
+            np.testing.assert_allclose(merged.xx, other.xx, rtol=1e-12)
+            np.testing.assert_allclose(merged.squares, other.squares, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "eps"),
+    [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8"), ("?", "f8")],
+)
+def test_eps_is_that_of_the_type_products_are_formed_in(dtype, eps):
+    X, Z, _ = some()
+    m = Moments.of((10 * X).astype(dtype), Z)
+    assert m.eps == np.finfo(eps).eps
+    assert m.mean_x.dtype == m.xx.dtype == m.xz.dtype == np.float64
+
+
+# -- numbers beyond what squares can hold ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("second", [True, False])
+@pytest.mark.parametrize("scale", [1.01e-100, 1e-50, 1e50, 0.99e100])
+def test_all_that_squares_can_hold_is_taken(scale, second):
+    X, Z, _ = some()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X[:, 0] += 0.5
+    m, plain = (Moments.of(rows, Z, second=second) for rows in (X * scale, X))
+    np.testing.assert_allclose(m.mean_x / scale, plain.mean_x, atol=1e-12)
+    np.testing.assert_allclose(m.xz / scale, plain.xz, rtol=1e-9)
+    np.testing.assert_allclose(m.squares / scale**2, plain.squares, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.99e-100, 1e-160, 1.01e100, 1e160])
+@pytest.mark.parametrize("columns", [[3], [1, 4]])
+def test_columns_whose_squares_are_lost_are_refused(scale, columns):
+    X, Z, _ = some()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X[:, columns] *= scale
+    named = f"{len(columns)} of 5 columns, the first is column {columns[0]} with mean"
+    with pytest.raises(InputError, match="out of range") as refused:
+        Moments.of(X, Z)
+    assert named in refused.value.received
+
+
+def test_a_constant_is_taken_unless_it_is_too_large():
+    X, Z, _ = some()
+    for value in (0.0, 1e-300, 1e90):
+        X[:, 2] = value
+        m = Moments.of(X, Z)
+        assert m.squares[2] == 0
+        assert m.mean_x[2] == value
+    X[:, 2] = 1e101
+    with pytest.raises(InputError, match="out of range"):
+        Moments.of(X, Z)
+
+
+def test_rows_of_no_weight_do_not_decide_whether_a_column_varies():
+    X, Z, _ = some()
+    w = np.ones(len(X))
+    w[5] = 0
+    X[:, 2] = 1.0
+    X[5, 2] = 1.0 + 1e-9
+    assert Moments.of(X, Z, w).squares[2] == 0
+    X[:, 2], X[5, 2] = 0.0, 1e-150
+    assert Moments.of(X, Z, w).squares[2] == 0
+    with pytest.raises(InputError, match="out of range"):
+        Moments.of(X, Z)  # here it counts, and its square is lost
+
+
+@pytest.mark.parametrize("scale", [1.01e100, 1e160])
+def test_a_concept_whose_squares_are_lost_is_refused(scale):
+    X, Z, _ = some()
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+    Moments.of(X, Z * [1, 0.99e100, 1])
+    Z[:, 1] *= scale
+    with pytest.raises(InputError, match="The concept has numbers or weights"):
+        Moments.of(X, Z)
+    with pytest.raises(InputError, match="The concept has numbers or weights"):
+        Moments.of(X, np.full(len(X), scale))  # a constant as large
+
+
+# -- any number of rows, blocks and classes --------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 511, 512, 513, 1025])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_at_the_edges_of_blocks_count_once(n, dtype, weighted):
+    rng = np.random.default_rng(n)
+    X, codes = rng.integers(-9, 9, (n, 3)).astype(dtype), np.arange(n) % 4
+    w = rng.integers(1, 5, n).astype(float) if weighted else np.ones(n)
+    labels = "abcd"[: codes.max() + 1]
+    m = Moments.of(X, in_classes(codes, labels), w if weighted else None)
+    mean = w @ X / w.sum()
+    np.testing.assert_allclose(m.mean_x, mean, rtol=1e-12, atol=1e-12)
+    hot = np.eye(len(labels))[codes]
+    np.testing.assert_allclose(m.xz, (X - mean).T @ (w[:, None] * hot), atol=1e-9)
+    np.testing.assert_allclose(m.mean_z, w @ hot / w.sum(), rtol=1e-12)
+    np.testing.assert_allclose(m.xx, (X - mean).T @ (w[:, None] * (X - mean)), atol=1e-4)
+    np.testing.assert_allclose(m.squares, w @ (X - mean) ** 2, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 31, 32, 33, 70])
+def test_any_number_of_classes(k):
+    rng = np.random.default_rng(k)
+    codes = rng.permutation(np.arange(1200) % k)
+    X, w = rng.normal(size=(1200, 3)), rng.random(1200)
+    m = Moments.of(X, in_classes(codes, range(k)), w)
+    hot = np.eye(k)[codes]
+    D = hot - w @ hot / w.sum()
+    np.testing.assert_allclose(m.xz, X.T @ (w[:, None] * D), atol=1e-10)
+    np.testing.assert_allclose(m.zz, D.T @ (w[:, None] * D), atol=1e-10)
+    np.testing.assert_allclose(m.mean_z, w @ hot / w.sum(), rtol=1e-12)
