@@ -30,7 +30,7 @@ def certify(
     X: Any,
     y: Any,
     *,
-    loss: str | Loss = "auto",
+    loss: str | Loss | None = "auto",
     fit_intercept: bool = True,
     alpha: float = 1e-4,
     tol: float = 1e-6,
@@ -47,8 +47,9 @@ def certify(
         Rows before erasure.
     y : array of shape (n,) or (n, m)
         The concept.
-    loss : str or Loss
-        As in `RLACE`: "auto" is squared for a continuous concept, cross-entropy otherwise.
+    loss : str, Loss or None
+        As in `RLACE`: "auto", or None, is squared for a continuous concept, cross-entropy
+        otherwise.
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
@@ -84,7 +85,7 @@ def certify(
     found.check_width((rows.n_samples, rows.n_features))
     weights = check_weights(sample_weight, rows.n_samples)
     concept = check_concept(y, rows.n_samples, concept_type=concept_type).with_weight(weights)
-    chosen = loss_for(loss, concept.kind, concept.width)
+    chosen = loss_for("auto" if loss is None else loss, concept.kind, concept.width)
     terms: dict[str, Any] = {"fit_intercept": fit_intercept, "alpha": alpha, "tol": tol}
     moments = rows.moments(concept, weights, second=False)
     if isinstance(found, Erasure):
