@@ -32,7 +32,7 @@ def certify(
     X: Any,
     y: Any,
     *,
-    loss: str | Loss = "auto",
+    loss: str | Loss | None = "auto",
     fit_intercept: bool = True,
     alpha: float = 1e-4,
     tol: float = 1e-6,
@@ -49,8 +49,9 @@ def certify(
         Rows before erasure.
     y : array of shape (n,) or (n, m)
         The concept.
-    loss : str or Loss
-        As in `RLACE`: "auto" is squared for a continuous concept, cross-entropy otherwise.
+    loss : str, Loss or None
+        As in `RLACE`: "auto", or None, is squared for a continuous concept, cross-entropy
+        otherwise.
     fit_intercept : bool
         Whether the predictor has an intercept.
     alpha : float
@@ -93,7 +94,7 @@ def certify(
             f"weights above 0 for the class {concept.labels[0]!r} alone",
             "Give rows of at least two classes a positive weight",
         )
-    chosen = loss_for(loss, concept.kind, concept.width)
+    chosen = loss_for("auto" if loss is None else loss, concept.kind, concept.width)
     terms: dict[str, Any] = {"fit_intercept": fit_intercept, "alpha": alpha, "tol": tol}
     moments = rows.moments(concept, weights, second=False)
     if isinstance(found, Erasure):

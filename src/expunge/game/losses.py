@@ -518,14 +518,14 @@ LOSSES: dict[str, Callable[[Kind, int], Loss]] = {
 }
 
 
-def loss_for(loss: str | Loss | None, kind: Kind, width: int) -> Loss:
+def loss_for(loss: str | Loss, kind: Kind, width: int) -> Loss:
     """The loss of that name for a concept of this kind and width.
 
     Parameters
     ----------
-    loss : str, Loss or None
-        A key of `LOSSES`; "auto" or None, the squared loss for a continuous concept and
-        cross-entropy otherwise; or an object, which is tried before it is used as it is.
+    loss : str or Loss
+        A key of `LOSSES`; "auto", the squared loss for a continuous concept and cross-entropy
+        otherwise; or an object, which is tried before it is used as it is.
     kind : {"classes", "labels", "continuous"}
     width : int
         Number of classes, labels or components.
@@ -548,7 +548,7 @@ def loss_for(loss: str | Loss | None, kind: Kind, width: int) -> Loss:
     >>> loss_for("auto", "continuous", 1).name
     'squared'
     """
-    if loss is None or (isinstance(loss, str) and loss == "auto"):
+    if isinstance(loss, str) and loss == "auto":
         loss = "squared" if kind == "continuous" else "cross_entropy"
     if isinstance(loss, str):
         if loss not in LOSSES:
