@@ -49,7 +49,7 @@ def read_rows(rows: RowSource, index: NDArray[np.intp]) -> NDArray[Any]:
     -------
     array of shape (k, d)
     """
-    return rows.take(index).array()
+    return np.asarray(rows.take(index).array())
 
 
 def all_rows(rows: RowSource) -> NDArray[Any]:

@@ -60,7 +60,7 @@ class MappedRows(Rows):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the numbers after the map."""
-        return self._dtype
+        return np.dtype(self._dtype)
 
     def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """Blocks of the other home, cut to a few thousand rows for each core, after the map."""

@@ -40,7 +40,7 @@ class RowInputs:
     def __init__(self, X: Any, name: str) -> None:
         if isinstance(X, Tensor):
             X = X.detach().cpu().numpy()
-        self.X = check_rows(X, name=name, least=1).X.astype(np.float32)
+        self.X = check_rows(X, name=name, least=1).array().astype(np.float32)
         self.lengths = np.ones(len(self.X), dtype=np.intp)
 
     def batch(self, rows: Index, device: torch.device) -> Tensor:
