@@ -53,7 +53,7 @@ def hashed(X: NDArray[Any]) -> Hashes:
     --------
     >>> import numpy as np
     >>> from expunge.audit.repeats import hashed
-    >>> a, b, c = hashed(np.array([[1.0, -0.0], [1.0, 0.0], [0.0, 1.0]]))
+    >>> a, b, c = hashed(np.array([[1.0, -0.0], [1.0, 0.0], [0.0, 1.0]])).tolist()
     >>> a == b, a == c
     (True, False)
     """
