@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.units import flattened
 from expunge.concept import Concept
 from expunge.erasure import Erasure
 from expunge.errors import InputError
@@ -276,8 +277,7 @@ def _part(
             "Mend the transform",
         )
     check_rows(after, name=f"{name} after erasure", least=1)
-    if _only_rounding(after):
-        after = np.broadcast_to(after.mean(axis=0), after.shape).astype(after.dtype)
+    after = flattened(after, X)
     if names is not None and len(names) != X.shape[0]:
         raise InputError(
             f"words must name every row of {name}",
@@ -285,12 +285,6 @@ def _part(
             "Pass one name per row",
         )
     return Part(X, after, concept, task, None if names is None else tuple(map(str, names)))
-
-
-def _only_rounding(X: NDArray[Any]) -> bool:
-    """Whether rows differ by rounding alone, after an erasure of everything there was."""
-    level = 8 * np.finfo(X.dtype).eps * float(np.abs(X).max())
-    return bool(np.all(np.ptp(X, axis=0) <= level))
 
 
 def erased(subject: Any, X: NDArray[Any], concept: Concept) -> Any:

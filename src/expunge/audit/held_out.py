@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.given import Part
 from expunge.audit.probing import stratified
 from expunge.audit.repeats import by_chance
 from expunge.concept import Concept
 
-__all__ = ["as_given", "held_out", "numbered", "without_rounding"]
-
-ROUNDING = 32  # units in the last place that are left of rows of which all was erased
+__all__ = ["as_given", "held_out", "numbered"]
 
 
 def as_given(concept: Concept) -> NDArray[Any]:
@@ -67,23 +63,6 @@ def numbered(X: NDArray[Any]) -> NDArray[np.intp]:
     whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[which.reshape(-1)])
-
-
-def without_rounding(part: Part) -> Part:
-    """The same rows; zeros where all was erased, since what rounding left says nothing.
-
-    Parameters
-    ----------
-    part : Part
-
-    Returns
-    -------
-    Part
-    """
-    after, size = part.after, float(np.abs(part.before).max())
-    if np.any(np.ptp(after, axis=0) > ROUNDING * np.finfo(after.dtype).eps * size):
-        return part
-    return replace(part, after=np.zeros_like(after))
 
 
 def held_out(

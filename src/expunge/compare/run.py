@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.given import Given, Part, gather
-from expunge.audit.held_out import as_given, held_out, numbered, without_rounding
+from expunge.audit.held_out import as_given, held_out, numbered
 from expunge.audit.neighbours import neighbour_overlap
 from expunge.audit.probes import choose_probes
 from expunge.audit.probing import Terms, fresh_protocol, same_protocol, too_few
 from expunge.audit.protocol import FamilyResult
 from expunge.audit.remembered import remembered
-from expunge.audit.residue import Residue, expected_residue
+from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.compare.methods import Method, Pairs
 from expunge.concept import Concept
 from expunge.erasers import SAL, PairPCA
@@ -127,7 +127,6 @@ class Run:
         train, test = given.train, given.test
         assert train is not None
         assert test is not None
-        train, test = without_rounding(train), without_rounding(test)
         linear = self._terms("linear")
         same = same_protocol(train, test, linear).after if linear.probes else {}
         fresh = fresh_protocol(test, self.terms).after
@@ -147,8 +146,9 @@ class Run:
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to a probe that has so many fresh rows."""
-        concept = self.all.concept.take(self.train)
-        return expected_residue(Moments.of(self.all.values[self.train], concept), probe_rows)
+        fitted, tested = (self.all.concept.take(index) for index in (self.train, self.test))
+        rows = of_tested_classes(self.all.values[self.train], fitted, tested)
+        return expected_residue(Moments.of(*rows), probe_rows)
 
     def _labels(self, index: NDArray[np.intp]) -> NDArray[Any]:
         return as_given(self.all.concept.take(index))

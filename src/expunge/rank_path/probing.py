@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from expunge.audit.fresh import fresh_rows
 from expunge.audit.given import gather
-from expunge.audit.held_out import as_given, without_rounding
+from expunge.audit.held_out import as_given
 from expunge.audit.probes import choose_probes
 from expunge.audit.probing import Sizes, Terms, fresh_protocol, same_protocol, too_few
 from expunge.audit.protocol import FamilyResult
 from expunge.audit.remembered import remembered
-from expunge.audit.residue import Residue, expected_residue
+from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.concept import Concept
 from expunge.erasure import Erasure
 from expunge.errors import InputError
@@ -45,6 +45,8 @@ class Probing:
     test : pair (rows, concept) as passed, or None
     terms : Terms
     notes : list of str
+    tested : Concept or None
+        That of the fresh rows, once they were probed.
     """
 
     X: NDArray[Any]
@@ -52,6 +54,7 @@ class Probing:
     test: tuple[Any, Any] | None
     terms: Terms
     notes: list[str] = field(default_factory=list)
+    tested: Concept | None = None
 
     @classmethod
     def of(
@@ -116,7 +119,6 @@ class Probing:
         train, test = given.train, given.test
         assert train is not None
         assert test is not None
-        train, test = without_rounding(train), without_rounding(test)
         fresh = fresh_rows(test.before, train.before, {}).fresh
         new, left = test.take(fresh), int((~fresh).sum())
         if len(new) == 0 or too_few(new):
@@ -124,12 +126,15 @@ class Probing:
             return None, None
         if left:
             self._note(f"{left:,} of the {len(test):,} test rows are rows of the fit, and left out")
+        self.tested = new.concept
         same = same_protocol(train, new, self.terms).after["linear"]
         return same, fresh_protocol(new, self.terms).after["linear"]
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
-        return expected_residue(Moments.of(self.X, self.concept), probe_rows)
+        tested = self.concept if self.tested is None else self.tested
+        rows = of_tested_classes(self.X, self.concept, tested)
+        return expected_residue(Moments.of(*rows), probe_rows)
 
     def _note(self, note: str) -> None:
         if f"{note}." not in self.notes:
