@@ -122,13 +122,13 @@ def test_units_are_those_of_each_column_and_constants_have_none():
 
 
 def test_random_labels_in_a_table_with_units_are_rarely_found():
-    """Limits hold at 95 %: of 100 audits of nothing, 3 at most find it."""
-    rng = np.random.default_rng(8)
+    """Limits hold at 95 %: of nothing, 3 % at most is found."""
+    rng = np.random.default_rng(9)
     terms = Terms(choose_probes(LINEAR[1:], "classes"), Sizes(linear_folds=3), 0.95, 0.02, 0)
     said = []
-    for _ in range(100):
+    for _ in range(150):
         X = rng.normal(size=(300, 6)) * 10.0 ** rng.integers(-3, 4, 6)
         X[:, 5] = rng.random(300) < 0.05
         concept = check_concept(rng.integers(0, 2, 300), 300)
         said.append(probe_rows(X, concept, terms.probes, terms).status)
-    assert said.count("found") <= 3
+    assert said.count("found") <= 0.03 * 150

@@ -19,6 +19,8 @@ from expunge.inputs.several import match_labels, split_concepts
 __all__ = ["STAGES", "Given", "Part", "Stage", "erased", "gather"]
 
 Stage = Literal["before", "after"]
+MISSING = ("NaT", "<NA>")  # of times and of pandas
+
 STAGES: tuple[Stage, ...] = ("before", "after")
 
 
@@ -174,6 +176,7 @@ def gather(
         parts[name] = _checked_part(
             subject, rows, y, name, own, parts.get("train"), concept_type, known_kind
         )
+    _check_ids_agree([part.ids for part in parts.values() if part.ids is not None])
     return Given(subject, meta, spectrum, parts.get("train"), parts.get("test"), half)
 
 
@@ -215,7 +218,9 @@ def _checked_part(
     which = "training" if name == "train" else "test"
     if first is None:
         several = split_concepts(y, n) is not None
-        kind = known_kind if concept_type == "auto" and known_kind and not several else concept_type
+        single = known_kind == "labels" and np.ndim(y) == 1  # one of the concepts erased together
+        known = concept_type == "auto" and known_kind and not several and not single
+        kind = known_kind if known and known_kind else concept_type
         concept = check_concept(y, n, concept_type=kind, name=f"y_{name}", owner="An audit")
         if own["task"] is not None:
             task = check_concept(
@@ -243,7 +248,25 @@ def _ids(ids: Any, n: int, name: str) -> NDArray[Any]:
             f"shape {found.shape} for {n} rows",
             "Pass one id per row; rows that belong together may share one",
         )
+    missing = np.array([value is None or value != value for value in found.tolist()], dtype=bool)
+    missing |= np.array([str(value) in MISSING for value in found], dtype=bool)
+    if missing.any():
+        raise InputError(
+            f"ids must name every row of X_{name}",
+            f"{int(missing.sum()):,} of {n:,} are missing",
+            "Give rows that belong to nobody else an id of their own",
+        )
     return found.astype(str) if found.dtype.kind == "O" else found
+
+
+def _check_ids_agree(ids: list[NDArray[Any]]) -> None:
+    """Refuse ids that are text here and numbers there: 7 and "7" would be two people."""
+    if len({"text" if found.dtype.kind in "US" else "numbers" for found in ids}) > 1:
+        raise InputError(
+            "ids of the training and of the test rows must be of one type",
+            " and ".join(str(found.dtype) for found in ids),
+            "Pass numbers for both, or text for both",
+        )
 
 
 def _subject(erasure: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,8 +40,8 @@ class Method:
     eraser: BaseEraser
     asked: Rank | None
 
-    def made(self, kind: str, own: int) -> BaseEraser:
-        """An eraser to fit, for a concept of this kind and own rank."""
+    def made(self, kind: str, own: Callable[[], int]) -> BaseEraser:
+        """An eraser to fit, for a concept of this kind; `own` finds its own rank, if asked."""
         eraser: BaseEraser = clone(self.eraser)
         settings = eraser.get_params()
         if settings.get("concept_type") == "auto":
@@ -49,7 +49,7 @@ class Method:
         if self.asked == "auto":
             # INLP would go on until a probe is at chance, and pairs know of no concept
             forced = isinstance(eraser, INLP | PairPCA)
-            eraser.set_params(rank=own if forced else "auto")
+            eraser.set_params(rank=own() if forced else "auto")
         elif self.asked is not None:
             eraser.set_params(rank=self.asked)
         return eraser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -84,7 +85,20 @@ class Everything:
                     f"{len(self.values)} rows, {different} of them different, {len(test)} held out",
                     "Pass more rows, or another test_size",
                 )
+        self._check_task(test)
         return run
+
+    def _check_task(self, test: NDArray[np.intp]) -> None:
+        """Refuse a task that the held-out rows cannot show: then there is nothing to tell apart."""
+        if self.task is None:
+            return
+        there = np.flatnonzero(np.bincount(self.task.values[test]))
+        if len(there) < 2:
+            raise InputError(
+                "The held-out rows have one class of the task only",
+                f"{self.task.labels[there[0]]!r} on all {len(test):,} of them",
+                "Pass a task with more rows of its other classes, or another test_size",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +114,15 @@ class Run:
     def own_rank(self) -> int:
         """Directions in which the concept moves the rows of the fit, and at least one."""
         eraser = SAL(concept_type=self.all.concept.kind)
-        eraser.fit(self.all.values[self.train], self._labels(self.train))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a method that nobody asked for
+            eraser.fit(self.all.values[self.train], self._labels(self.train))
         most: int = self.all.values.shape[1] - 1
         return max(min(eraser.rank_, most), 1)
 
     def fitted(self, method: Method) -> tuple[BaseEraser, float]:
         """The method fitted on the rows of the fit, and the seconds it took."""
-        eraser = method.made(self.all.concept.kind, self.own_rank)
+        eraser = method.made(self.all.concept.kind, lambda: self.own_rank)
         started = time.perf_counter()
         if isinstance(eraser, PairPCA):
             assert self.all.pairs is not None
