@@ -109,7 +109,7 @@ def test_fresh_rows_are_hardly_ever_suspected():
     """In other types, of few columns, after weak and strong concepts, centred or not."""
     rng = np.random.default_rng(6)
     found = []
-    for i in range(150):
+    for i in range(60):
         n, d = int(rng.integers(100, 500)), int(rng.integers(2, 12))
         X, y = draw(rng, 2 * n, d, gap=rng.choice([0.0, 0.5, 3.0]))
         X = X - X[:n].mean(axis=0) if i % 2 else X + 1

@@ -146,7 +146,7 @@ def _white(
     kept = spread > 0
     A, left = A[:, kept] / spread[kept], left[:, kept] / spread[kept]
     if not kept.any():
-        return A
+        return np.zeros((len(X), 0))
     values, vectors = scipy.linalg.eigh(left.T @ left / len(left))
     wide = values > RANK * values[-1]
     return np.asarray(A @ (vectors[:, wide] / np.sqrt(values[wide])))
