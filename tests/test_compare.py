@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import expunge as ex
 from expunge.audit import Sizes
 from expunge.audit.held_out import held_out
 from expunge.audit.probes import PROBES
+from expunge.errors import InputError
 from expunge.inputs import check_concept, check_rows
 from planted import plant
 
@@ -373,3 +375,22 @@ def test_too_few_different_rows_are_refused():
 
 def test_probe_names_used_here_exist():
     assert {LINEAR, "boosted trees", "nearest neighbours"} <= set(PROBES)
+
+
+def test_a_task_that_held_out_rows_cannot_show_is_refused():
+    rng = np.random.default_rng(0)
+    X, y, task = rng.normal(size=(300, 4)), np.arange(300) % 2, np.zeros(300, dtype=int)
+    task[0] = 1
+    with pytest.raises(InputError, match="one class of the task only"):
+        ex.compare(X, y, ["LEACE"], task=task, runs=1, probes="linear")
+
+
+def test_a_method_that_was_not_asked_for_is_silent():
+    """Warnings are errors here: the concept's own rank is found by another method."""
+    rng = np.random.default_rng(1)
+    y = np.arange(300) % 3
+    X = np.column_stack([np.eye(3)[y], rng.normal(size=(300, 3)) * 1e-3])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ex.compare(X, y, ["LEACE"], runs=1, probes=["linear discriminant"])
+    assert not [str(w.message) for w in said if "SAL" in str(w.message)]

@@ -112,10 +112,20 @@ class Fingerprint:
         return found
 
     def decides(self, X: NDArray[Any]) -> NDArray[np.bool_]:
-        """Of which rows of `X` the sketch can tell whether they were seen: those of small key."""
+        """Of which rows of `X` the sketch can tell whether they were seen: those of small key.
+
+        Where rows share a key, as those of a table whose middle columns are constant do, the hash
+        of the whole row decides: the sketch keeps the smallest pairs of key and hash.
+        """
         if self.complete:
             return np.ones(X.shape[0], dtype=bool)
-        return np.asarray(_keys(X) < self.keys[-1])
+        decided = np.zeros(X.shape[0], dtype=bool)
+        for lo, hi in blocks(0, X.shape[0], 8192):
+            keys = _keys(X[lo:hi])
+            decided[lo:hi] = keys < self.keys[-1]
+            tied = lo + np.flatnonzero(keys == self.keys[-1])
+            decided[tied] = _hash(X[tied], X.shape[1]) <= self.hashes[-1]
+        return decided
 
     def repeated(self) -> float:
         """Estimated share of new rows like these that equal a row seen by chance.

@@ -12,7 +12,6 @@ from expunge.audit.lazy_rows import ChangedRows, ConstantRows, JoinedRows, Selec
 from expunge.audit.repeats import hashed, numbered, row_hashes
 from expunge.inputs import check_concept, check_rows
 from expunge.metrics import row_blocks as blocks_module
-from expunge.metrics.row_blocks import block_moments, read_rows, row_blocks
 from expunge.moments import Moments
 
 
@@ -27,7 +26,7 @@ def small_blocks(monkeypatch):
 
 
 def whole(rows):
-    return read_rows(rows, np.arange(rows.n_samples))
+    return rows.take(np.arange(rows.n_samples)).array()
 
 
 def test_lazy_rows_are_those_of_numpy(rng, small_blocks):
@@ -44,7 +43,7 @@ def test_lazy_rows_are_those_of_numpy(rng, small_blocks):
         assert (rows.n_samples, rows.n_features) == wanted.shape, name
         assert rows.dtype == wanted.dtype, name
         np.testing.assert_array_equal(whole(rows), wanted)
-        np.testing.assert_array_equal(np.vstack([B for _, B in row_blocks(rows)]), wanted)
+        np.testing.assert_array_equal(np.vstack([B for _, B in rows.arrays()]), wanted)
         np.testing.assert_array_equal(rows.take(np.array([2, 1])).X, wanted[[2, 1]])
         low, high, mean = extent(rows)
         np.testing.assert_array_equal(low, wanted.min(axis=0))
@@ -55,7 +54,7 @@ def test_lazy_rows_are_those_of_numpy(rng, small_blocks):
 def test_moments_by_blocks_are_those_of_all_rows(rng, small_blocks):
     X, y = rng.normal(size=(101, 4)) * 3 + 5, rng.integers(0, 3, 101)
     concept = check_concept(y, 101)
-    found, wanted = block_moments(check_rows(X), concept), Moments.of(X, concept)
+    found, wanted = check_rows(X).moments(concept), Moments.of(X, concept)
     for name in ("mean_x", "mean_z", "xx", "xz", "zz"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10)
 

@@ -14,7 +14,7 @@ from expunge.audit import content
 from expunge.audit.audit_result import Audit
 from expunge.audit.certificates import Certified, certified
 from expunge.audit.fit import FitFacts, fit_facts
-from expunge.audit.fresh import Freshness
+from expunge.audit.fresh import Freshness, fingerprints
 from expunge.audit.given import Given, erased_rows, gather
 from expunge.audit.limits import limits_of, notes_of
 from expunge.audit.probes import choose_probes
@@ -26,7 +26,7 @@ from expunge.audit.protocols import (
     fresh_protocol,
     same_protocol,
 )
-from expunge.audit.residue import Residue, expected_residue
+from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.audit.roles import Roles, roles_of
 from expunge.audit.sampling import too_few
 from expunge.audit.verdict import verdict_of
@@ -121,6 +121,8 @@ def audit(
     """
     check_number(confidence, "confidence", least=0.5, most=0.9999)
     check_number(leak, "leak", strict=True, most=1)
+    if not isinstance(fresh, bool | np.bool_):
+        raise InputError("fresh must be true or false", repr(fresh), "Pass fresh=True or leave it")
     seed = int(check_rng(random_state).integers(2**31))
     given = gather(
         erasure,
@@ -143,13 +145,14 @@ def audit(
         tell = _counter(progress)
         terms = Terms(chosen, limits, confidence, leak, seed, tell)
         tell("which rows are fresh")
-        return _run(given, roles_of(given, fresh=bool(fresh)), terms, named)
+        return _run(given, roles_of(given, fresh=fresh), terms, named)
 
 
 def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
     tell, shown = terms.tell, given.last
     same = fresh = training = None
     if roles.new is None:
+        _check_enough(given)
         training = fresh_protocol(given.first, terms, "training_rows")
     else:
         fresh = fresh_protocol(roles.new, terms)
@@ -192,6 +195,16 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
     return Audit(verdict, same, fresh, training, residue, proofs, sections)
 
 
+def _check_enough(given: Given) -> None:
+    """Refuse rows that no probe can be run on."""
+    if why := too_few(given.first):
+        raise InputError(
+            "There are too few rows to audit on",
+            f"{len(given.first):,} rows: {why}",
+            "Pass more rows, with at least two rows of two classes",
+        )
+
+
 def _counter(progress: Progress) -> Callable[[str], None]:
     done = -1
 
@@ -214,7 +227,9 @@ def _residue(
     if facts.size is None or part is None:
         return None
     linear = None if fresh is None else fresh.after.get("linear")
-    moments = part.before.moments(part.concept)
+    tested = part if roles.new is None else roles.new
+    rows, concept = of_tested_classes(part.before, part.concept, tested.concept)
+    moments = rows.moments(concept)
     told = bool(getattr(given.subject, "needs_concept", False))
     count = 0 if linear is None else linear.n_train
     return expected_residue(moments, count, fit=facts.size, conditional=told)
@@ -235,7 +250,8 @@ def _certificates(given: Given, roles: Roles, seed: int) -> dict[str, Certified]
 def _data_section(given: Given, roles: Roles, terms: Terms) -> dict[str, Any]:
     freshness = roles.freshness
     if freshness is None:  # all rows are rows of the fit
-        freshness = Freshness(np.zeros(0, dtype=bool))
+        sketches = any(True for _ in fingerprints(given.meta))
+        freshness = Freshness(np.zeros(0, dtype=bool), fingerprint=sketches)
     return {
         "n_train": 0 if roles.fit is None else len(roles.fit),
         "n_test": roles.n_test,

@@ -22,9 +22,9 @@ from expunge.metrics.change import damage_of_rows, least_change
 from expunge.metrics.fairness import tpr_gaps
 from expunge.metrics.geometry import scatter_of_rows, v_measure
 from expunge.metrics.neighbours import neighbour_changes
-from expunge.metrics.row_blocks import RowSource, read_rows
 from expunge.metrics.similarity import places, similarity_correlation
 from expunge.number_text import rounded
+from expunge.rows.base import Rows
 
 if TYPE_CHECKING:
     from expunge.data import WeatTest
@@ -110,7 +110,9 @@ def v_measure_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
     if not clusters:
         return None
     return {
-        stage: v_measure(read_rows(part.at(stage), rows), y, clusters, random_state=seed).to_dict()
+        stage: v_measure(
+            part.at(stage).take(rows).array(), y, clusters, random_state=seed
+        ).to_dict()
         for stage in STAGES
     }
 
@@ -128,7 +130,7 @@ def damage_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
 
 
 def association_section(
-    words: Sequence[str], rows_before: RowSource, rows_after: RowSource, seed: int
+    words: Sequence[str], rows_before: Rows, rows_after: Rows, seed: int
 ) -> dict[str, Any]:
     """Association tests, agreement with people and neighbours, as far as the words allow.
 
@@ -138,7 +140,7 @@ def association_section(
     n_words, queries = len(words), _queries(words)
     chosen = _asked_for(words, queries, seed)
     words = [words[row] for row in chosen]
-    before, after = read_rows(rows_before, chosen), read_rows(rows_after, chosen)
+    before, after = rows_before.take(chosen).array(), rows_after.take(chosen).array()
     known = places(words, len(words))
     for test in paper_weat_tests():
         if (lacking := _lacking(test, known)) is not None:
@@ -189,8 +191,8 @@ def fairness_section(
         "n_test_all": len(test),
     }
     for stage in STAGES:
-        training = Training(read_rows(train.at(stage), learnt), task)
-        X = read_rows(test.at(stage), tested)
+        training = Training(train.at(stage).take(learnt).array(), task)
+        X = test.at(stage).take(tested).array()
         predicted = logistic_scores(training, X, TASK_RIDGE).argmax(axis=1)
         hits = int(np.sum(predicted == truth))
         gaps = tpr_gaps(labels[truth], labels[predicted], group)

@@ -9,14 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from expunge.audit.certificates import Certified
 from expunge.audit.given import Given
 from expunge.audit.residue import FitSize
-from expunge.audit.roles import Roles
+from expunge.audit.roles import SAME, Roles
+from expunge.concept import Concept
+from expunge.linalg import Array
 
 __all__ = ["FitFacts", "fit_facts"]
 
 EXACT = 1e-6  # share of the covariance with the concept that rounding may leave
+UNREADABLE = 1e-3  # correlation of a column with the concept that no probe can use
+UNLIKE = 0.1  # difference of class shares between the fit and new rows, beside sampling error
+DEVIATIONS = 5.0  # standard errors of that difference
+VARIANCES = 2.0  # times the variance of a number in the fit that make it another one
+OTHER = "it was fitted for another concept than the one audited"
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,27 @@ class FitFacts:
         There if it is exact.
     why : str
         Why it is not exact, or not known.
+    sure : bool
+        Whether that was measured for the concept audited. If not, it holds if this concept is the
+        one of the fit, which its labels allow but do not prove.
     """
 
     exact: bool | None
     size: FitSize | None
     why: str
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of the concept of a fit: those audited, and all classes of the same concept.
+
+    Both are empty where they cannot be told: the fit had several concepts with these labels, or
+    says nothing of its own.
+    """
+
+    audited: tuple[int, ...] = ()
+    whole: tuple[int, ...] = ()
 
 
 def fit_facts(given: Given, roles: Roles, proof: Certified | None) -> FitFacts:
@@ -55,43 +80,127 @@ def fit_facts(given: Given, roles: Roles, proof: Certified | None) -> FitFacts:
     meta = given.meta
     if "steps" in meta:
         return FitFacts(None, None, "it was put together from several erasures")
-    if (wrong := _another_concept(given)) is not None:
-        return FitFacts(False, None, wrong)
-    if "fit" in meta:
-        return _recorded(given, meta["fit"])
-    if proof is not None and not proof.certificate.erased:
-        return FitFacts(False, None, "a linear predictor still reads it on the training rows")
-    whole = roles.fit is not None and roles.share == 1 and len(roles.fit) == meta.get("n")
-    if proof is None or not whole:
-        return FitFacts(None, None, "it does not say how many rows it was fitted on, or how well")
-    n = int(meta["n"])
-    return FitFacts(True, FitSize(n, float(n)), "")
-
-
-def _recorded(given: Given, record: dict[str, Any] | None) -> FitFacts:
+    record = meta.get("fit")
+    if "fit" in meta and record is None:
+        return FitFacts(False, None, f"{meta.get('method')} makes no promise about a concept")
+    fitted = _columns_here(given)
+    left = "" if record is None or fitted is None else _left(record)
+    if left:
+        return FitFacts(False, None, left)
+    if proof is not None and _whole(roles, meta):
+        return _measured(given, roles, proof, known=fitted is not None)
+    if fitted is None:
+        return FitFacts(None, None, f"{OTHER}, or for other names of it")
     if record is None:
-        method = given.meta.get("method")
-        return FitFacts(False, None, f"{method} makes no promise about a concept")
+        if proof is not None and not proof.certificate.erased:
+            return FitFacts(False, None, "a linear predictor still reads it on the training rows")
+        return FitFacts(None, None, "it does not say how many rows it was fitted on, or how well")
+    return _recorded(given, roles, record, fitted)
+
+
+def _whole(roles: Roles, meta: dict[str, Any]) -> bool:
+    """Whether the rows of the fit are there, all of them, and count alike."""
+    n = meta.get("n")
+    weight = (meta.get("fit") or {}).get("effective_n", n)
+    return bool(
+        roles.fit is not None and roles.share == 1 and len(roles.fit) == n and weight >= SAME * n
+    )
+
+
+def _measured(given: Given, roles: Roles, proof: Certified, *, known: bool) -> FitFacts:
+    """What the certificate of the audited concept on all rows of the fit says."""
+    if not proof.certificate.erased:
+        read = "a linear predictor still reads it on the training rows"
+        return FitFacts(False, None, read if known else f"{OTHER}: {read}")
+    assert roles.fit is not None
+    n, share = len(roles.fit), 1.0
+    tested = _tested(given, roles)
+    if tested.kind == "classes":
+        share = float(np.mean(np.isin(roles.fit.concept.values, tested.values)))
+    return FitFacts(True, FitSize(n, n * share), "")
+
+
+def _left(record: dict[str, Any]) -> str:
+    """What the fit left on its own rows; empty if nothing."""
     if record["left"] > EXACT:
-        why = (
+        return (
             f"on the rows of its own fit {100 * record['left']:.2g} % of the covariance with the "
             "concept are left"
         )
-        return FitFacts(False, None, why)
-    fitted = given.meta["concept"]["labels"]
-    same = list(map(str, fitted)) == list(map(str, given.first.concept.labels))
-    variances = tuple(record["variances"]) if same else None
-    size = FitSize(int(given.meta["n"]), float(record["effective_n"]), variances)
-    return FitFacts(True, size, "")
+    if record.get("correlation", 0.0) > UNREADABLE:
+        return (
+            "on the rows of its own fit a column is left that has a correlation of "
+            f"{record['correlation']:.2g} with the concept"
+        )
+    return ""
 
 
-def _another_concept(given: Given) -> str | None:
-    """What is wrong, if the erasure was fitted for a concept of another kind or other labels."""
+def _recorded(given: Given, roles: Roles, record: dict[str, Any], fitted: _Columns) -> FitFacts:
+    """What the record of the fit says, if the concept is that of the fit."""
+    here, variances = _tested(given, roles), np.asarray(record["variances"], dtype=np.float64)
+    size = float(record["effective_n"])
+    n, kind = int(given.meta["n"]), here.kind
+    if not fitted.audited:  # which columns of the fit these are is not known
+        return FitFacts(True, FitSize(n, size), "", sure=False)
+    found = variances[list(fitted.audited)]
+    if kind == "classes":
+        places = [fitted.whole.index(j) for j in fitted.audited]
+        shares = _shares(variances[list(fitted.whole)])[places]
+        there = np.unique(here.values)
+        total = float(shares[there].sum())
+        size, shares = size * total, shares[there] / total
+        counts = np.bincount(here.values)[there] / here.n_samples
+        if _unlike(shares, counts, size, here.n_samples):
+            return FitFacts(
+                None, None, "its classes had other shares in the fit: it may be another concept"
+            )
+        found = shares * (1 - shares)
+    elif kind == "continuous":
+        ratio = here.values.var(axis=0)[found > 0] / found[found > 0]
+        if np.any((ratio > VARIANCES) | (ratio < 1 / VARIANCES)):
+            return FitFacts(
+                None, None, "its numbers had another variance in the fit: it may be another concept"
+            )
+    return FitFacts(True, FitSize(n, size, tuple(found.tolist())), "", sure=False)
+
+
+def _tested(given: Given, roles: Roles) -> Concept:
+    return (given.first if roles.new is None else roles.new).concept
+
+
+def _shares(variances: Array) -> Array:
+    """Shares of all classes of a concept from π(1 - π): one at most has more than half."""
+    shares = (1 - np.sqrt(np.maximum(1 - 4 * variances, 0.0))) / 2
+    if shares.sum() < 1 - 1e-9:
+        largest = int(shares.argmax())
+        shares[largest] = 1 - (shares.sum() - shares[largest])
+    return np.asarray(shares)
+
+
+def _unlike(fit: Array, here: Array, n: float, m: int) -> bool:
+    """Whether class shares differ by more than samples of one population mostly do."""
+    error = np.sqrt(np.maximum(fit * (1 - fit), 1 / n) * (1 / n + 1 / m))
+    return bool(np.any(np.abs(fit - here) > UNLIKE + DEVIATIONS * error))
+
+
+def _columns_here(given: Given) -> _Columns | None:
+    """Which columns of the concept of the fit are audited; None if it was another concept."""
     fitted, here = given.meta.get("concept"), given.first.concept
     if not fitted:
+        return _Columns()
+    labels, names = list(map(str, fitted["labels"])), list(map(str, here.labels))
+    every = tuple(range(len(labels)))
+    if here.kind == fitted["kind"]:
+        if here.kind == "continuous" and len(labels) == len(names):
+            return _Columns(every, every)
+        if set(names) <= set(labels):
+            return _Columns(tuple(labels.index(name) for name in names), every)
+    if here.kind != "classes":
         return None
-    labels = set(map(str, fitted["labels"]))
-    numbers = here.kind == "continuous"
-    if here.kind == fitted["kind"] and (numbers or set(map(str, here.labels)) <= labels):
-        return None
-    return "it was fitted for another concept than the one audited"
+    # one of several concepts that were erased together: their labels are name=class
+    begins = {label[: -len(names[0])] for label in labels if label.endswith(f"={names[0]}")}
+    found = [begin for begin in begins if {begin + name for name in names} <= set(labels)]
+    if len(found) != 1:
+        return _Columns() if found else None
+    whole = tuple(j for j in every if labels[j].startswith(found[0]))
+    return _Columns(tuple(labels.index(found[0] + name) for name in names), whole)

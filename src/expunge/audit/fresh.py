@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expunge.audit.repeats import Hashes, by_chance, real_share, repeated, row_hashes
 from expunge.fingerprint import Fingerprint
-from expunge.metrics.row_blocks import RowSource, row_blocks
+from expunge.rows.base import Rows
 
 __all__ = ["Freshness", "fresh_by_ids", "fresh_rows", "share_of_fit", "trusted"]
 
@@ -106,7 +106,7 @@ def fresh_by_ids(
     return Freshness(~there, int(there.sum()), fingerprint=sketches, judged_by="ids")
 
 
-def fresh_rows(test: RowSource, train: RowSource | None, meta: dict[str, Any]) -> Freshness:
+def fresh_rows(test: Rows, train: Rows | None, meta: dict[str, Any]) -> Freshness:
     """Tell the test rows that neither the training rows nor the fingerprint know.
 
     In a table new rows may repeat old numbers; see `expunge.audit.repeats`. Where chance explains
@@ -170,7 +170,7 @@ def fresh_rows(test: RowSource, train: RowSource | None, meta: dict[str, Any]) -
     return Freshness(~(seen | undecided), n_undecided=int(undecided.sum()), **counts)
 
 
-def share_of_fit(rows: RowSource, meta: dict[str, Any]) -> float | None:
+def share_of_fit(rows: Rows, meta: dict[str, Any]) -> float | None:
     """Share of the rows that the erasure was fitted on; None where that is not known.
 
     Parameters
@@ -201,10 +201,10 @@ def share_of_fit(rows: RowSource, meta: dict[str, Any]) -> float | None:
     return real_share(known, decided, chance, _kept(sketches))
 
 
-def _asked(sketch: Fingerprint, rows: RowSource) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _asked(sketch: Fingerprint, rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rows a sketch knows, and of which it can tell; block by block."""
     known, decided = np.zeros((2, rows.n_samples), dtype=bool)
-    for start, X in row_blocks(rows):
+    for start, X in rows.arrays():
         part = slice(start, start + len(X))
         known[part], decided[part] = sketch.known(X), sketch.decides(X)
     return known, decided

@@ -4,40 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.lazy_rows import (
-    ChangedRows,
-    ConstantRows,
-    JoinedRows,
-    LazyRows,
-    SelectedRows,
-    extent,
-)
+from expunge.audit.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
+from expunge.audit.units import flattened
 from expunge.concept import Concept
 from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_rows, check_width, match_labels
 from expunge.inputs.several import split_concepts
-from expunge.metrics.row_blocks import RowSource, read_rows
-from expunge.moments import Moments
+from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
 
 __all__ = ["STAGES", "AuditedRows", "Given", "Stage", "as_given", "erased_rows", "gather"]
 
 Stage = Literal["before", "after"]
+MISSING = ("NaT", "<NA>")  # of times and of pandas
+
 STAGES: tuple[Stage, ...] = ("before", "after")
-
-
-class ReadRows(RowSource, Protocol):
-    """Rows whose moments can be taken too."""
-
-    def moments(self, concept: Concept, *, second: bool = True) -> Moments:
-        """One pass: counts, means and centred second moments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +43,8 @@ class AuditedRows:
         Who or what a row belongs to: rows of one id are never on both sides of a probe.
     """
 
-    before: ReadRows
-    after: RowSource
+    before: Rows
+    after: Rows
     concept: Concept
     task: Concept | None
     names: tuple[str, ...] | None
@@ -65,7 +53,7 @@ class AuditedRows:
     def __len__(self) -> int:
         return self.before.n_samples
 
-    def at(self, stage: Stage) -> RowSource:
+    def at(self, stage: Stage) -> Rows:
         """The rows before or after."""
         return self.before if stage == "before" else self.after
 
@@ -195,6 +183,7 @@ def gather(
         parts[name] = _checked_part(
             subject, rows, y, name, own, parts.get("train"), concept_type, known_kind
         )
+    _check_ids_agree([part.ids for part in parts.values() if part.ids is not None])
     return Given(subject, meta, spectrum, parts.get("train"), parts.get("test"), half)
 
 
@@ -238,7 +227,9 @@ def _checked_part(
     which = "training" if name == "train" else "test"
     if first is None:
         several = split_concepts(y, n) is not None
-        kind = known_kind if concept_type == "auto" and known_kind and not several else concept_type
+        single = known_kind == "labels" and np.ndim(y) == 1  # one of the concepts erased together
+        known = concept_type == "auto" and known_kind and not several and not single
+        kind = known_kind if known and known_kind else concept_type
         concept = check_concept(y, n, concept_type=kind, name=f"y_{name}", owner="An audit")
         if own["task"] is not None:
             task = check_concept(
@@ -266,7 +257,25 @@ def _ids(ids: Any, n: int, name: str) -> NDArray[Any]:
             f"shape {found.shape} for {n} rows",
             "Pass one id per row; rows that belong together may share one",
         )
+    missing = np.array([value is None or value != value for value in found.tolist()], dtype=bool)
+    missing |= np.array([str(value) in MISSING for value in found], dtype=bool)
+    if missing.any():
+        raise InputError(
+            f"ids must name every row of X_{name}",
+            f"{int(missing.sum()):,} of {n:,} are missing",
+            "Give rows that belong to nobody else an id of their own",
+        )
     return found.astype(str) if found.dtype.kind == "O" else found
+
+
+def _check_ids_agree(ids: list[NDArray[Any]]) -> None:
+    """Refuse ids that are text here and numbers there: 7 and "7" would be two people."""
+    if len({"text" if found.dtype.kind in "US" else "numbers" for found in ids}) > 1:
+        raise InputError(
+            "ids of the training and of the test rows must be of one type",
+            " and ".join(str(found.dtype) for found in ids),
+            "Pass numbers for both, or text for both",
+        )
 
 
 def _subject(erasure: Any) -> Any:
@@ -286,7 +295,7 @@ def _subject(erasure: Any) -> Any:
 
 def _part(
     subject: Any,
-    rows: ReadRows,
+    rows: Rows,
     concept: Concept,
     task: Concept | None,
     names: Sequence[Any] | None,
@@ -304,7 +313,7 @@ def _part(
     return AuditedRows(rows, after, concept, task, shown)
 
 
-def erased_rows(subject: Any, rows: RowSource, concept: Concept, name: str) -> RowSource:
+def erased_rows(subject: Any, rows: Rows, concept: Concept, name: str) -> Rows:
     """The rows after erasure, checked.
 
     Maps of this library work row by row, so their rows are made when they are asked for. Any other
@@ -324,24 +333,21 @@ def erased_rows(subject: Any, rows: RowSource, concept: Concept, name: str) -> R
     -------
     rows of shape (n, e)
     """
-    after: RowSource
+    after: Rows
     if isinstance(subject, Erasure | ConditionalErasure):
         subject.check_width((rows.n_samples, rows.n_features))
         after = ChangedRows(rows, lambda X, index: _erased(subject, X, concept.take(index)))
     else:
         every = np.arange(rows.n_samples)
-        after = _checked(np.asarray(_erased(subject, read_rows(rows, every), concept)), rows, name)
-    low, high, mean = extent(after)
-    if not np.isfinite(mean).all():  # say where
-        check_rows(read_rows(after, np.arange(rows.n_samples)), name=f"{name} after erasure")
-    # rows that differ by rounding alone, after an erasure of everything there was
-    level = 8 * np.finfo(after.dtype).eps * max(np.abs(low).max(), np.abs(high).max())
-    if np.all(high - low <= level):
-        return ConstantRows(mean.astype(after.dtype), rows.n_samples)
-    return after
+        after = _checked(
+            np.asarray(_erased(subject, rows.take(every).array(), concept)), rows, name
+        )
+    if not np.isfinite(extent(after)[2]).all():  # say where
+        check_rows(after.array(), name=f"{name} after erasure")
+    return flattened(after, rows)
 
 
-def _checked(after: NDArray[Any], rows: RowSource, name: str) -> DenseRows:
+def _checked(after: NDArray[Any], rows: Rows, name: str) -> DenseRows:
     n = rows.n_samples
     if after.ndim != 2 or after.shape[0] != n or after.dtype.kind != "f":
         raise InputError(

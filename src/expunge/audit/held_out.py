@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.given import AuditedRows
-from expunge.audit.lazy_rows import ConstantRows, extent
 from expunge.audit.repeats import by_chance, numbered
 from expunge.audit.sampling import stratified
 from expunge.concept import Concept
-from expunge.metrics.row_blocks import RowSource
+from expunge.rows.base import Rows
 
-__all__ = ["held_out", "without_rounding"]
-
-ROUNDING = 32  # units in the last place that are left of rows of which all was erased
+__all__ = ["held_out"]
 
 
-def without_rounding(part: AuditedRows) -> AuditedRows:
-    """The same rows; zeros where all was erased, since what rounding left says nothing."""
-    after, eps = part.after, np.finfo(part.after.dtype).eps
-    size = max(float(np.abs(limit).max()) for limit in extent(part.before)[:2])
-    low, high, _ = extent(after)
-    if np.any(high - low > ROUNDING * eps * size):
-        return part
-    return replace(part, after=ConstantRows(np.zeros(after.n_features, after.dtype), len(part)))
-
-
-def held_out(
-    rows: RowSource, concepts: Sequence[Concept], share: float, seed: int
-) -> NDArray[np.intp]:
+def held_out(rows: Rows, concepts: Sequence[Concept], share: float, seed: int) -> NDArray[np.intp]:
     """Sorted numbers of about `share` of the rows, with the class shares of all.
 
     Copies of a row stay together, so that none is held out while another is in the fit. Every class

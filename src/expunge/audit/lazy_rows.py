@@ -1,4 +1,4 @@
-"""Rows that are made when they are asked for: erased, selected, joined, widened or all the same.
+"""Rows that are made when they are asked for: erased, selected or joined.
 
 An audit looks at samples and at one block after another, so neither the erased rows nor a selection
 of rows ever exists as a whole.
@@ -6,41 +6,63 @@ of rows ever exists as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.concept import Concept
 from expunge.linalg import Array
-from expunge.metrics.row_blocks import RowSource, block_moments, read_rows, row_blocks
-from expunge.moments import Moments
-from expunge.parallel import blocks
+from expunge.parallel import SPAN, blocks
+from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
 
-__all__ = ["ChangedRows", "ConstantRows", "JoinedRows", "LazyRows", "SelectedRows", "extent"]
+__all__ = ["ChangedRows", "JoinedRows", "LazyRows", "SelectedRows", "extent"]
 
 Index = NDArray[np.intp]
 ROWS = 8192  # changed at once
 
 
-class LazyRows:
-    """n vectors of width d that are made by `take`."""
+class LazyRows(Rows):
+    """n vectors of width d that are made by `take`.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    dtype : dtype
+    """
 
     def __init__(self, n_samples: int, n_features: int, dtype: Any) -> None:
-        self.n_samples, self.n_features, self.dtype = n_samples, n_features, np.dtype(dtype)
+        self._shape, self._dtype = (n_samples, n_features), np.dtype(dtype)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self._shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Width of a row."""
+        return self._shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers."""
+        return np.dtype(self._dtype)
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Some thousand rows at a time, as `Rows.arrays` cuts any others."""
+        for lo, hi in blocks(0, self.n_samples, SPAN):
+            yield lo, self._made(np.arange(lo, hi))
 
     def take(self, index: Index) -> DenseRows:
         """The rows with these numbers, in memory."""
         return DenseRows(self._made(np.asarray(index)))
 
-    def moments(self, concept: Concept, *, second: bool = True) -> Moments:
-        """One pass: counts, means and centred second moments."""
-        return block_moments(self, concept, second=second)
-
+    @abstractmethod
     def _made(self, index: Index) -> NDArray[Any]:
-        raise NotImplementedError
+        """The rows with these numbers."""
 
 
 class ChangedRows(LazyRows):
@@ -58,11 +80,11 @@ class ChangedRows(LazyRows):
     >>> from expunge.audit.lazy_rows import ChangedRows
     >>> from expunge.inputs import check_rows
     >>> double = ChangedRows(check_rows([[1.0], [2.0], [3.0]]), lambda X, index: 2 * X)
-    >>> double.take(np.array([2])).X
+    >>> double.take(np.array([2])).array()
     array([[6.]])
     """
 
-    def __init__(self, rows: RowSource, change: Callable[[NDArray[Any], Index], Any]) -> None:
+    def __init__(self, rows: Rows, change: Callable[[NDArray[Any], Index], Any]) -> None:
         self.rows, self.change = rows, change
         first = self._changed(np.arange(1))
         super().__init__(rows.n_samples, first.shape[1], first.dtype)
@@ -74,7 +96,7 @@ class ChangedRows(LazyRows):
         return made
 
     def _changed(self, index: Index) -> NDArray[Any]:
-        return np.asarray(self.change(read_rows(self.rows, index), index))
+        return np.asarray(self.change(self.rows.take(index).array(), index))
 
 
 class SelectedRows(LazyRows):
@@ -86,12 +108,12 @@ class SelectedRows(LazyRows):
     index : int array of shape (k,)
     """
 
-    def __init__(self, rows: RowSource, index: Index) -> None:
+    def __init__(self, rows: Rows, index: Index) -> None:
         super().__init__(len(index), rows.n_features, rows.dtype)
         self.rows, self.index = rows, index
 
     def _made(self, index: Index) -> NDArray[Any]:
-        return read_rows(self.rows, self.index[index])
+        return self.rows.take(self.index[index]).array()
 
 
 class JoinedRows(LazyRows):
@@ -107,12 +129,12 @@ class JoinedRows(LazyRows):
     >>> from expunge.audit.lazy_rows import JoinedRows
     >>> from expunge.inputs import check_rows
     >>> both = JoinedRows(check_rows([[1.0], [2.0]]), check_rows([[3.0], [4.0]]))
-    >>> both.take(np.array([3, 0])).X
+    >>> both.take(np.array([3, 0])).array()
     array([[4.],
            [1.]])
     """
 
-    def __init__(self, first: RowSource, second: RowSource) -> None:
+    def __init__(self, first: Rows, second: Rows) -> None:
         dtype = np.result_type(first.dtype, second.dtype)
         super().__init__(first.n_samples + second.n_samples, first.n_features, dtype)
         self.first, self.second = first, second
@@ -120,29 +142,12 @@ class JoinedRows(LazyRows):
     def _made(self, index: Index) -> NDArray[Any]:
         made = np.empty((len(index), self.n_features), self.dtype)
         early = index < self.first.n_samples
-        made[early] = read_rows(self.first, index[early])
-        made[~early] = read_rows(self.second, index[~early] - self.first.n_samples)
+        made[early] = self.first.take(index[early]).array()
+        made[~early] = self.second.take(index[~early] - self.first.n_samples).array()
         return made
 
 
-class ConstantRows(LazyRows):
-    """The same row n times.
-
-    Parameters
-    ----------
-    row : array of shape (d,)
-    n_samples : int
-    """
-
-    def __init__(self, row: NDArray[Any], n_samples: int) -> None:
-        super().__init__(n_samples, len(row), row.dtype)
-        self.row = row
-
-    def _made(self, index: Index) -> NDArray[Any]:
-        return np.tile(self.row, (len(index), 1))
-
-
-def extent(rows: RowSource) -> tuple[Array, Array, Array]:
+def extent(rows: Rows) -> tuple[Array, Array, Array]:
     """Least, greatest and mean value of each column (d,), in one pass.
 
     Parameters
@@ -164,7 +169,7 @@ def extent(rows: RowSource) -> tuple[Array, Array, Array]:
     low, high = np.full((2, rows.n_features), [[np.inf], [-np.inf]])
     total = np.zeros(rows.n_features)
     with np.errstate(invalid="ignore"):  # of infinities that cancel
-        for _, X in row_blocks(rows):
+        for _, X in rows.arrays():
             low, high = np.minimum(low, X.min(axis=0)), np.maximum(high, X.max(axis=0))
             total += X.sum(axis=0, dtype=np.float64)
     return low, high, total / rows.n_samples

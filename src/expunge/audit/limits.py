@@ -52,6 +52,16 @@ def notes_of(given: Given, roles: Roles, sizes: Sizes) -> list[str]:
             "Rows passed as training rows were not in the fit, so they count as fresh. No probe "
             "could learn from the rows of the fit."
         )
+    if roles.disguised == "fit":
+        notes.append(
+            "The fingerprint does not know the training rows, but the erasure fits them more "
+            "closely than rows it has not seen: they are taken for rows of the fit in another form."
+        )
+    if roles.disguised == "unclear":
+        notes.append(
+            "Whether the training rows were in the fit cannot be told, so they were left out: no "
+            "probe learns from them."
+        )
     return notes + _on_freshness(roles) + _on_the_fit(given, roles, sizes)
 
 

@@ -17,7 +17,7 @@ from expunge.audit.units import own_units
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.inputs import check_number
-from expunge.metrics.row_blocks import RowSource, read_rows
+from expunge.rows.base import Rows
 
 __all__ = [
     "ProtocolResult",
@@ -154,7 +154,7 @@ def same_protocol(train: AuditedRows, test: AuditedRows, terms: Terms) -> Protoc
         most = sizes.linear_test if family == "linear" else sizes.nonlinear_test
         a = stratified(train.concept, limit, terms.seed)
         b = stratified(test.concept, most, terms.seed)
-        X, Y = read_rows(train.at(stage), a), read_rows(test.at(stage), b)
+        X, Y = train.at(stage).take(a).array(), test.at(stage).take(b).array()
         if family == "nonlinear":
             X, Y = _scaled(X, Y)
         scores = transferred(probes, Training(X, train.concept.take(a)), Y, terms.seed, terms.tell)
@@ -186,7 +186,7 @@ def fresh_protocol(part: AuditedRows, terms: Terms, name: Name = "fresh_rows") -
 
 
 def probe_rows(
-    rows: RowSource,
+    rows: Rows,
     concept: Concept,
     probes: Sequence[Probe],
     terms: Terms,
@@ -234,7 +234,7 @@ def probe_rows(
     )
     sample = stratified(concept, limit, terms.seed)
     some, own = concept.take(sample), None if groups is None else groups[sample]
-    X = read_rows(rows, sample)
+    X = rows.take(sample).array()
     if family == "nonlinear":
         X, _ = _scaled(X, X[:0])
     folds = fold_numbers(some, parts, terms.seed, own)

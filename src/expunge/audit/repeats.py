@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.metrics.row_blocks import RowSource, read_rows, row_blocks
+from expunge.rows.base import Rows
 
 __all__ = ["by_chance", "discrete", "hashed", "numbered", "real_share", "repeated", "row_hashes"]
 
@@ -66,7 +66,7 @@ def hashed(X: NDArray[Any]) -> Hashes:
     return found
 
 
-def row_hashes(rows: RowSource) -> Hashes:
+def row_hashes(rows: Rows) -> Hashes:
     """The hashes of all rows, read block by block.
 
     Parameters
@@ -78,12 +78,12 @@ def row_hashes(rows: RowSource) -> Hashes:
     uint64 array of shape (n,)
     """
     found = np.empty(rows.n_samples, dtype=np.uint64)
-    for start, X in row_blocks(rows):
+    for start, X in rows.arrays():
         found[start : start + len(X)] = hashed(X)
     return found
 
 
-def numbered(rows: RowSource) -> NDArray[np.intp]:
+def numbered(rows: Rows) -> NDArray[np.intp]:
     """A number for each row; equal rows have the same. Numbers ascend with the first such row.
 
     Parameters
@@ -120,7 +120,7 @@ def repeated(hashes: Hashes) -> float:
     return float(1 - np.sum(counts == 1) / len(hashes)) if len(hashes) else 0.0
 
 
-def by_chance(rows: RowSource) -> bool:
+def by_chance(rows: Rows) -> bool:
     """Whether equal rows are different ones with the same numbers, not copies.
 
     Parameters
@@ -144,7 +144,7 @@ def by_chance(rows: RowSource) -> bool:
     >>> by_chance(check_rows(np.repeat(rng.normal(size=(100, 4)), 5, axis=0)))
     False
     """
-    part = read_rows(rows, _spaced(rows.n_samples))
+    part = rows.take(_spaced(rows.n_samples)).array()
     hashes = hashed(part)
     if len(part) < 2 or len(np.unique(hashes)) * OFTEN <= len(part):
         return len(part) > 1

@@ -35,16 +35,21 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
+from expunge.audit.lazy_rows import SelectedRows
+from expunge.concept import Concept
+from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.parallel import blas_for
+from expunge.rows.base import Rows
 
-__all__ = ["FitSize", "Residue", "expected_residue"]
+__all__ = ["FitSize", "Residue", "expected_residue", "of_tested_classes"]
 
 ENOUGH = 0.1  # rows beyond the rank, as a share of all, below which Δ cannot be estimated
 WIDE = 4000  # features beyond which Δ is not estimated either: an eigendecomposition is too slow
 HIGH = 0.95  # probability of the upper limit
 NODES = 80  # of the Gauss-Hermite rule
-RANK = 1e-10  # variances this small, relative to the largest, are none
+RANK = 1e-10  # variances this small, of columns of one spread, relative to the largest are none
+CONSTANT = 1e-13  # a spread this small, relative to the mean, is rounding
 
 
 @dataclass(frozen=True)
@@ -166,9 +171,9 @@ def expected_residue(
     >>> round(found.q, 2), round(found.balanced_accuracy, 2)
     (0.1, 0.56)
     """
-    two = moments.kind == "classes" and len(moments.labels) == 2
-    columns = [1] if two else range(len(moments.labels))
-    varying = [j for j in columns if moments.zz[j, j] > 0]
+    varying = [j for j in range(len(moments.labels)) if moments.zz[j, j] > 0]
+    if moments.kind == "classes" and len(varying) == 2:  # the one is the other, reversed
+        varying = varying[1:]
     size = FitSize(moments.n, moments.weight) if fit is None else fit
     parts = [_of_column(moments, j, probe_rows, size, conditional) for j in varying]
     if not parts:
@@ -179,6 +184,42 @@ def expected_residue(
         means[key] = None if None in values else float(np.mean(values))
     whole = {"n": size.n, "d": parts[0].d, "probe_rows": probe_rows, "conditional": conditional}
     return Residue(**{**means, **whole})
+
+
+def of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[Rows, Concept]:
+    """Those rows of a fit, with their concept, whose classes the tested rows have too.
+
+    What is left of a class that is not tested is not measured, and chance does not count it.
+
+    Parameters
+    ----------
+    rows : rows of shape (n, d)
+    concept : Concept
+    tested : Concept
+        With the same labels in the same order.
+
+    Returns
+    -------
+    rows : rows of shape (m, d)
+    concept : Concept
+        Of classes without those that are not there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.residue import of_tested_classes
+    >>> from expunge.concept import Concept
+    >>> from expunge.inputs import check_rows
+    >>> fitted = Concept("classes", np.array([0, 1, 2, 2]), ("a", "b", "c"))
+    >>> tested = fitted.take(np.array([0, 2]))
+    >>> rows, concept = of_tested_classes(check_rows(np.eye(4)), fitted, tested)
+    >>> rows.n_samples, concept.labels, concept.values
+    (3, ('a', 'c'), array([0, 1, 1]))
+    """
+    if concept.kind != "classes":
+        return rows, concept
+    index = np.flatnonzero(np.isin(concept.values, tested.values))
+    return SelectedRows(rows, index), concept.take(index).with_weight(np.ones(len(index)))
 
 
 def _of_column(
@@ -194,11 +235,12 @@ def _of_column(
     separation = None
     if gap is not None:
         separation = _unbiased(gap, moments, variance, d, moments.weight * share)
-    erased = 0 if conditional else len(moments.labels) - (moments.kind == "classes")
+    count = int(np.sum(np.diag(moments.zz) > 0))  # of classes or columns that are there
+    erased = 0 if conditional else count - (moments.kind == "classes")
     q = max(d - erased, 0) / n_eff if n_eff > 0 else 0.0
     if separation is not None and not conditional:
         q *= separation / (separation + d / n_eff) if separation > 0 else 0.0
-    classes = len(moments.labels) if moments.kind == "classes" else 2
+    classes = count if moments.kind == "classes" else 2
     reached = q**2 / (q + d / m_eff) if m_eff and q > 0 else 0.0
     freedom = max(d - erased, 1)
     largest = q * float(scipy.special.chdtri(freedom, 1 - HIGH)) / freedom
@@ -228,15 +270,22 @@ def _gap(moments: Moments, j: int, variance: float, fitted: int) -> tuple[float 
     n, d = moments.weight, moments.n_features
     if d > WIDE:
         return None, int(min(d, max(n, fitted) - 2))
-    slope = moments.xz[:, j] / moments.zz[j, j]  # of classes: the difference of the two means
-    within = moments.cov_xx - variance * np.outer(slope, slope)
+    units = _spreads(moments)  # in one unit for all, a wide column would hide the rank of others
+    slope = moments.xz[:, j] / moments.zz[j, j] / units  # of classes: the difference of the means
+    within = moments.cov_xx / units / units[:, None] - variance * np.outer(slope, slope)
     with blas_for(d):
         values, vectors = scipy.linalg.eigh(within)
-    kept = values > RANK * max(values[-1], 0.0)
+    kept = values > max(RANK, moments.eps) * max(values[-1], 0.0)
     rank = int(kept.sum())
     if n - rank - 3 < ENOUGH * n:
         return None, rank if d < n else max(rank, min(d, fitted - 2))
     return float(np.sum((vectors[:, kept].T @ slope) ** 2 / values[kept])), rank
+
+
+def _spreads(moments: Moments) -> Array:
+    """The spread of each column; infinity for one that is constant."""
+    found = np.sqrt(moments.squares / moments.weight)
+    return np.where(found > CONSTANT * np.abs(moments.mean_x), found, np.inf)
 
 
 def _unbiased(gap: float, moments: Moments, variance: float, d: int, n_eff: float) -> float:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from expunge.audit.disguise import Resemblance, resemblance
 from expunge.audit.fresh import (
     Freshness,
     fingerprints,
@@ -17,20 +16,24 @@ from expunge.audit.fresh import (
 from expunge.audit.given import AuditedRows, Given
 from expunge.audit.repeats import by_chance
 from expunge.audit.sampling import too_few
-from expunge.metrics.row_blocks import block_moments
 
 __all__ = ["Roles", "roles_of"]
 
-TOO_EQUAL = 1e-5  # squared distance of class means, in units of what sampling error makes of it
-COLUMNS = 4  # fewer say little about how equal means can be by luck
 UNCLEAR = (
     "some of the rows are rows of the fit and others only repeat their numbers, and values do not "
     "tell which; pass ids of the rows, or fresh=True if none of them was in the fit"
 )
 DISGUISED = (
-    "the class means of these rows, once erased, are more equal than those of rows the eraser has "
-    "not seen can be: they are rows of the fit in another form"
+    "the erasure fits these rows more closely than rows it has not seen: they are rows of the fit "
+    "in another form, or were matched to each other; pass fresh=True if none of them was in the fit"
 )
+UNSURE = (
+    "cannot tell whether these rows were in the fit: its fingerprint does not know them, but the "
+    "erasure fits them more closely than most rows it has not seen; pass fresh=True if none of "
+    "them was in the fit"
+)
+REASONS: dict[Resemblance, str] = {"fit": DISGUISED, "unclear": UNSURE}
+SAME = 1 - 1e-9  # rows with equal weights are worth their number, up to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,8 @@ class Roles:
         Why there are no fresh rows, if there are none.
     renamed : bool
         Whether rows passed as training rows are fresh: the fingerprint does not know them.
+    disguised : {"none", "unclear", "fit"}
+        Whether rows passed as training rows are rows of the fit in another form.
     n_test : int
         Rows that were looked at for fresh ones.
     """
@@ -62,6 +67,7 @@ class Roles:
     reason: str
     renamed: bool = False
     n_test: int = 0
+    disguised: Resemblance = "none"
 
 
 def roles_of(given: Given, *, fresh: bool) -> Roles:
@@ -81,16 +87,21 @@ def roles_of(given: Given, *, fresh: bool) -> Roles:
         return _lone(given, given.first, claimed_new=given.train is None, fresh=fresh)
     train, test = given.train, given.test
     share = share_of_fit(train.before, given.meta)
+    looks: Resemblance = "none"
     if share == 0:
-        return _all_new(given, train, test, fresh=fresh)
+        looks = _looks(given, train, claimed=True)
+        if looks == "none":
+            return _all_new(given, train, test, fresh=fresh)
     if fresh:
         freshness = trusted(len(test), given.meta)
     elif train.ids is not None and test.ids is not None:
         freshness = fresh_by_ids(test.ids, train.ids, given.meta)
     else:
         freshness = fresh_rows(test.before, train.before, given.meta)
-    new, reason = _enough(test, freshness)
-    return Roles(train, new, freshness, share, reason, n_test=len(test))
+    new, reason = _new(given, test, freshness)
+    fit = None if looks == "unclear" else train
+    known = None if looks == "fit" else share
+    return Roles(fit, new, freshness, known, reason, n_test=len(test), disguised=looks)
 
 
 def _lone(given: Given, part: AuditedRows, *, claimed_new: bool, fresh: bool) -> Roles:
@@ -110,7 +121,7 @@ def _lone(given: Given, part: AuditedRows, *, claimed_new: bool, fresh: bool) ->
             return Roles(part, None, None, share, only)
     if freshness.fresh.any() and not freshness.fresh.all() and all(s.complete for s in sketches):
         old = part.take(~freshness.fresh)
-        new, reason = _enough(part, freshness)
+        new, reason = _new(given, part, freshness)
         return Roles(old, new, freshness, 1.0, reason, not claimed_new, len(part))
     return _judged(given, part, freshness, renamed=not claimed_new)
 
@@ -124,14 +135,38 @@ def _all_new(given: Given, train: AuditedRows, test: AuditedRows, *, fresh: bool
     if fresh:
         return _judged(given, part, trusted(len(part), given.meta), renamed=True)
     freshness = fresh_rows(part.before, None, given.meta)
-    return _judged(given, part, freshness, renamed=True)
+    looks = _looks(given, test)  # by themselves: others would dilute what they show
+    if looks != "none":
+        return Roles(None, None, freshness, None, REASONS[looks], n_test=len(part))
+    new, reason = _new(given, part, freshness)
+    return Roles(None, new, freshness, None, reason, new is not None, len(part))
 
 
 def _judged(given: Given, part: AuditedRows, freshness: Freshness, *, renamed: bool) -> Roles:
-    new, reason = _enough(part, freshness)
-    if new is not None and freshness.judged_by == "values" and _too_equal(new):
-        new, reason = None, DISGUISED
+    new, reason = _new(given, part, freshness, claimed=renamed)
     return Roles(None, new, freshness, None, reason, renamed and new is not None, len(part))
+
+
+def _new(
+    given: Given, part: AuditedRows, freshness: Freshness, *, claimed: bool = False
+) -> tuple[AuditedRows | None, str]:
+    """The fresh rows, unless they look like rows of the fit in another form."""
+    new, reason = _enough(part, freshness)
+    if new is None or freshness.judged_by != "values":
+        return new, reason
+    looks = _looks(given, new, claimed=claimed)
+    return (new, "") if looks == "none" else (None, REASONS[looks])
+
+
+def _looks(given: Given, part: AuditedRows, *, claimed: bool = False) -> Resemblance:
+    """Whether rows that no fingerprint knows look like rows of the fit all the same."""
+    if not len(part):
+        return "none"
+    n, record = given.meta.get("n"), given.meta.get("fit") or {}
+    looks = resemblance(part, given.subject, n, claimed=claimed)
+    if looks == "none" and claimed and n == len(part) and record.get("effective_n", n) < SAME * n:
+        return "unclear"  # of a fit with weights the means of its rows say nothing
+    return looks
 
 
 def _enough(part: AuditedRows, freshness: Freshness) -> tuple[AuditedRows | None, str]:
@@ -141,23 +176,6 @@ def _enough(part: AuditedRows, freshness: Freshness) -> tuple[AuditedRows | None
     new = part if freshness.fresh.all() else part.take(freshness.fresh)
     if not len(new):
         return None, "all test rows are rows the eraser was fitted on"
-    if too_few(new):
-        return None, f"only {len(new)} of the test rows are fresh, too few to probe"
+    if why := too_few(new):
+        return None, f"{len(new):,} of the test rows are fresh, but {why}"
     return new, ""
-
-
-def _too_equal(part: AuditedRows) -> bool:
-    """Whether class means after erasure differ by far less than sampling error makes them.
-
-    The squared distance of two means of fresh rows is about tr Σ/n_eff; of rows of the fit it is 0
-    up to rounding. In several columns it is never so small by luck.
-    """
-    if part.concept.kind == "continuous" or part.after.n_features < COLUMNS:
-        return False
-    moments = block_moments(part.after, part.concept, second=False)
-    spread = np.diag(moments.zz)
-    there = spread > 0
-    if not there.any() or moments.trace_xx <= 0:
-        return False
-    slopes = np.sum(moments.xz[:, there] ** 2, axis=0) / spread[there]  # n_eff · ‖δ‖²
-    return bool(np.max(slopes) < TOO_EQUAL * moments.trace_xx / moments.weight)

@@ -10,21 +10,28 @@ from numpy.typing import NDArray
 from expunge.audit.given import AuditedRows
 from expunge.audit.repeats import by_chance, row_hashes
 from expunge.concept import Concept
-from expunge.metrics.row_blocks import RowSource
+from expunge.rows.base import Rows
 
 __all__ = ["fold_numbers", "groups_of", "stratified", "too_few"]
 
 FEWEST = 10  # rows to cross-fit on
 
 
-def too_few(part: AuditedRows) -> bool:
-    """Whether there are not enough different rows, or classes, to cross-fit on."""
+def too_few(part: AuditedRows) -> str:
+    """Why the rows cannot be cross-fitted; empty if they can."""
     concept, groups = part.concept, groups_of(part.before, part.ids)
-    if len(part) < FEWEST or (groups is not None and len(np.unique(groups)) < FEWEST):
-        return True
+    if len(part) < FEWEST:
+        return f"{FEWEST} rows are the fewest to probe"
+    different = len(part) if groups is None else len(np.unique(groups))
+    if different < FEWEST:
+        what = ("row" if part.ids is None else "id") + ("" if different == 1 else "s")
+        return f"there are {different} different {what} among them: too few to probe"
     if concept.kind == "classes":
-        return int(np.sum(np.bincount(concept.values) >= 2)) < 2
-    return bool(np.all(concept.values == concept.values[0]))
+        if int(np.sum(np.bincount(concept.values) >= 2)) < 2:
+            return "they have fewer than two classes with two rows each: too few to probe"
+        return ""
+    constant = bool(np.all(concept.values == concept.values[0]))
+    return "the concept is the same on all of them" if constant else ""
 
 
 def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
@@ -49,7 +56,7 @@ def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
     return np.sort(order[steps])
 
 
-def groups_of(rows: RowSource, ids: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
+def groups_of(rows: Rows, ids: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
     """Which rows belong together: those of one id; without ids, copies of one row.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Columns in units of their own: when to scale each by itself."""
+"""Columns in units of their own: when to scale each by itself, and what is rounding alone."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.concept import Concept
+from expunge.audit.lazy_rows import ChangedRows, extent
 from expunge.linalg import Array
-from expunge.metrics.row_blocks import block_moments
-from expunge.rows.dense import DenseRows
+from expunge.rows.base import Rows
 
-__all__ = ["own_units"]
+__all__ = ["flattened", "own_units"]
 
-UNEVEN = 10.0  # times the median spread of a column that make columns uneven
+UNEVEN = 10.0  # times the spread of the narrowest column that make columns uneven
+ROUNDING = 32  # units in the last place that are left of a column of which all was erased
 
 
 def own_units(X: NDArray[Any]) -> Array | None:
-    """The spread of each column, if one spreads far more than they do in the middle; else None.
+    """The spread of each column, if some spread far more than others; None if one unit does.
 
     The ridge and the distances of a probe go by the overall spread of the rows. In a table with
-    units of its own in every column (income beside years) the column with the largest numbers
-    would drown the others. Columns that vary by rounding alone are left as small as they are.
+    units of its own in every column (income beside years) the columns with the largest numbers
+    would drown the others. A constant column has the unit infinity: scaled, it is 0 on all rows,
+    where its mean, if it is large, would be off by more than others vary.
 
     Parameters
     ----------
@@ -39,13 +40,68 @@ def own_units(X: NDArray[Any]) -> Array | None:
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> own_units(X) is None
     True
-    >>> own_units(X * [1, 1, 1000]).round(-1)
-    array([   0.,    0., 1020.])
+    >>> own_units(X * [1, 0, 1000]).round()
+    array([   1.,   inf, 1020.])
     """
-    moments = block_moments(DenseRows(X), Concept.none(len(X)), second=False)
-    spread = np.sqrt(moments.squares / moments.weight)
-    rounding = 32 * np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
-    there = spread > rounding * max(float(X.max()), -float(X.min()))
-    if not there.any() or spread.max() <= UNEVEN * np.median(spread[there]):
+    low, width = X.min(axis=0), _range(X)
+    there = width > 0
+    if not there.any():
         return None
-    return np.where(there, spread, np.sqrt(np.mean(spread**2)))
+    units = np.full(X.shape[1], np.inf)
+    # about the least value and as shares of the range: a narrow column may lie far from 0
+    shares = np.subtract(X[:, there], low[there], dtype=np.float64) / width[there]
+    units[there] = width[there] * shares.std(axis=0, dtype=np.float64)
+    if units[there].max() > UNEVEN * units[there].min():
+        return units
+    if there.all():
+        return None
+    units[there] = np.sqrt(np.sum(units[there] ** 2) / len(units))  # one for all: weights are kept
+    return units
+
+
+def flattened(after: Rows, before: Rows) -> Rows:
+    """Rows after erasure, with columns that vary by rounding alone made constant.
+
+    What rounding leaves of a column of which all was erased says nothing. The size of rounding is
+    that of the column's own numbers, before and after. A column that the erasure did not narrow,
+    however few digits it has, is left as it is.
+
+    Parameters
+    ----------
+    after, before : rows of shape (n, d)
+
+    Returns
+    -------
+    rows of shape (n, d)
+
+    Examples
+    --------
+    >>> from expunge.audit.units import flattened
+    >>> from expunge.inputs import check_rows
+    >>> before, after = [[0.1, 5.0], [0.7, 5.1]], [[1e-17, 5.0], [0.0, 5.1]]
+    >>> flattened(check_rows(after), check_rows(before)).array()
+    array([[0. , 5. ],
+           [0. , 5.1]])
+    """
+    if after.n_features != before.n_features:
+        return after
+    (low, high, _), (least, most, _) = extent(after), extent(before)
+    size = np.max(np.abs([low, high, least, most]), axis=0)
+    width, was = high - low, most - least
+    small = width <= ROUNDING * after.eps * size
+    narrowed = small & (width > 0) & ((was == 0) | (width < was / 2))
+    if not narrowed.any():
+        return after
+    last = after.take(np.array([after.n_samples - 1])).array()[0, narrowed]
+
+    def flat(X: NDArray[Any], index: Any) -> NDArray[Any]:
+        X = X.copy()
+        X[:, narrowed] = last
+        return X
+
+    return ChangedRows(after, flat)
+
+
+def _range(X: NDArray[Any]) -> Array:
+    """Largest less smallest value of each column, in float64."""
+    return np.asarray(X.max(axis=0).astype(np.float64) - X.min(axis=0).astype(np.float64))

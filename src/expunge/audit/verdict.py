@@ -13,6 +13,8 @@ from expunge.number_text import in_words
 
 __all__ = ["Verdict", "verdict_of"]
 
+IF_THE_SAME = ", if this is the concept it was fitted for"
+
 Answer = Literal["at chance", "found", "cannot tell", "not shown"]
 
 
@@ -94,13 +96,13 @@ def verdict_of(
         results = () if protocol is None else protocol.after.values()
         lines += [f"{name}, {_sentence(result)}" for result in results]
     if residue is not None and linear is not None:
-        lines.append(_residue_line(residue, linear))
+        lines.append(_residue_line(residue, linear) + ("" if facts.sure else IF_THE_SAME))
     elif excuse and linear is not None:
         lines.append(excuse)
     found = linear is not None and linear.status == "found"
     why = excuse if found and facts.exact is False else ""
     said = [
-        _claim("Linear probes", linear, leak, explained, why),
+        _claim("Linear probes", linear, leak, explained, why, sure=facts.sure),
         _claim("Non-linear probes", nonlinear, leak, None, ""),
     ]
     return Verdict(
@@ -136,7 +138,13 @@ def _explained(
 
 
 def _claim(
-    title: str, result: FamilyResult | None, leak: float, explained: bool | None, excuse: str
+    title: str,
+    result: FamilyResult | None,
+    leak: float,
+    explained: bool | None,
+    excuse: str,
+    *,
+    sure: bool = True,
 ) -> str:
     """The verdict on a family of probes in one sentence."""
     if result is None:
@@ -150,6 +158,7 @@ def _claim(
             f"few to exclude an excess of {in_words(result.statistic, leak)}."
         )
     why = ", which sampling error of the fit explains" if explained else ""
+    why += IF_THE_SAME if explained and not sure else ""
     why = f"; {excuse}" if excuse else why
     return f"{title}: still find it, {value}{why}."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,6 @@ from expunge.erasers import ERASERS, INLP, SPLINCE, PairPCA
 from expunge.erasers.base import BaseEraser
 from expunge.errors import InputError
 from expunge.inputs import check_rows
-from expunge.metrics.row_blocks import all_rows
 
 __all__ = ["Method", "check_pairs", "choose_methods"]
 
@@ -40,8 +39,8 @@ class Method:
     eraser: BaseEraser
     asked: Rank | None
 
-    def made(self, kind: str, own: int) -> BaseEraser:
-        """An eraser to fit, for a concept of this kind and own rank."""
+    def made(self, kind: str, own: Callable[[], int]) -> BaseEraser:
+        """An eraser to fit, for a concept of this kind; `own` finds its own rank, if asked."""
         eraser: BaseEraser = clone(self.eraser)
         settings = eraser.get_params()
         if settings.get("concept_type") == "auto":
@@ -49,7 +48,7 @@ class Method:
         if self.asked == "auto":
             # INLP would go on until a probe is at chance, and pairs know of no concept
             forced = isinstance(eraser, INLP | PairPCA)
-            eraser.set_params(rank=own if forced else "auto")
+            eraser.set_params(rank=own() if forced else "auto")
         elif self.asked is not None:
             eraser.set_params(rank=self.asked)
         return eraser
@@ -151,7 +150,7 @@ def check_pairs(pairs: Any, n_features: int) -> Pairs | None:
         return None
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
         raise InputError("pairs must have two sides", type(pairs).__name__, "Pass pairs=(A, B)")
-    A, B = (all_rows(check_rows(side, name=f"pairs[{i}]", least=1)) for i, side in enumerate(pairs))
+    A, B = (check_rows(side, name=f"pairs[{i}]", least=1).array() for i, side in enumerate(pairs))
     if A.shape != B.shape or A.shape[1] != n_features:
         raise InputError(
             f"The two sides of pairs must have one row per pair and {n_features} columns, as X has",

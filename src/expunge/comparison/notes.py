@@ -10,7 +10,7 @@ from expunge.audit.repeats import by_chance, row_hashes
 from expunge.comparison.methods import Method
 from expunge.concept import Concept
 from expunge.erasers import INLP
-from expunge.metrics.row_blocks import RowSource, block_moments, read_rows
+from expunge.rows.base import Rows
 
 __all__ = ["method_notes", "row_notes"]
 
@@ -19,7 +19,7 @@ FEW = 0.1  # different values of a column, as a share of these rows, that make i
 MOST = 0.9  # share of the variance in one column that makes the others invisible
 
 
-def row_notes(rows: RowSource) -> list[str]:
+def row_notes(rows: Rows) -> list[str]:
     """What is peculiar to these rows.
 
     Parameters
@@ -39,7 +39,7 @@ def row_notes(rows: RowSource) -> list[str]:
             else "They look like copies and are held out together."
         )
         notes.append(f"{n - different:,} of the {n:,} rows repeat others. {kept}")
-    moments = block_moments(rows, Concept.none(n), second=False)
+    moments = rows.moments(Concept.none(n), second=False)
     spread = moments.squares / moments.weight
     share = float(spread.max() / (spread.sum() or 1.0))
     if rows.n_features > 1 and share > MOST:
@@ -52,7 +52,7 @@ def row_notes(rows: RowSource) -> list[str]:
 
 
 def method_notes(
-    told: list[str], skipped: dict[str, list[int]], chosen: list[Method], rows: RowSource
+    told: list[str], skipped: dict[str, list[int]], chosen: list[Method], rows: Rows
 ) -> list[str]:
     """What is peculiar to these methods.
 
@@ -71,7 +71,7 @@ def method_notes(
     """
     notes = []
     if told:
-        some = read_rows(rows, np.arange(min(LOOKED_AT, rows.n_samples)))
+        some = rows.take(np.arange(min(LOOKED_AT, rows.n_samples))).array()
         discrete = sum(len(np.unique(column)) <= FEW * len(some) for column in some.T)
         here = f", as in {discrete} of the {rows.n_features} here" if discrete else ""
         notes.append(

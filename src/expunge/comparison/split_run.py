@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,13 +13,13 @@ from numpy.typing import NDArray
 
 from expunge.audit.families import FamilyResult
 from expunge.audit.given import AuditedRows, Given, as_given, gather
-from expunge.audit.held_out import held_out, without_rounding
+from expunge.audit.held_out import held_out
 from expunge.audit.lazy_rows import SelectedRows
 from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Terms, fresh_protocol, same_protocol
 from expunge.audit.repeats import row_hashes
-from expunge.audit.residue import Residue, expected_residue
+from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.audit.sampling import too_few
 from expunge.comparison.methods import Method, Pairs
 from expunge.concept import Concept
@@ -28,8 +29,8 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.metrics.change import total_variance
 from expunge.metrics.neighbours import overlap_of_rows
-from expunge.metrics.row_blocks import RowSource, read_rows
-from expunge.moments import Moments
+from expunge.rows.base import Rows
+from expunge.rows.dense import DenseRows
 
 __all__ = ["ComparedRows", "ComparisonRun", "Measured"]
 
@@ -67,7 +68,7 @@ class ComparedRows:
         Of the audit's probing.
     """
 
-    rows: RowSource
+    rows: Rows
     concept: Concept
     task: Concept | None
     pairs: Pairs | None
@@ -91,7 +92,20 @@ class ComparedRows:
                     f"{n} rows, {different} of them different, {len(test)} held out",
                     "Pass more rows, or another test_size",
                 )
+        self._check_task(test)
         return run
+
+    def _check_task(self, test: NDArray[np.intp]) -> None:
+        """Refuse a task that the held-out rows cannot show: then there is nothing to tell apart."""
+        if self.task is None:
+            return
+        there = np.flatnonzero(np.bincount(self.task.values[test]))
+        if len(there) < 2:
+            raise InputError(
+                "The held-out rows have one class of the task only",
+                f"{self.task.labels[there[0]]!r} on all {len(test):,} of them",
+                "Pass a task with more rows of its other classes, or another test_size",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,19 +120,21 @@ class ComparisonRun:
     @cached_property
     def fitted_on(self) -> NDArray[Any]:
         """The rows of the fit, the one copy that a run makes of them: an eraser wants an array."""
-        return read_rows(self.all.rows, self.train)
+        return self.all.rows.take(self.train).array()
 
     @cached_property
     def own_rank(self) -> int:
         """Directions in which the concept moves the rows of the fit, and at least one."""
         eraser = SAL(concept_type=self.all.concept.kind)
-        eraser.fit(self.fitted_on, self._labels(self.train))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a method that nobody asked for
+            eraser.fit(self.fitted_on, self._labels(self.train))
         most = self.all.rows.n_features - 1
         return max(min(eraser.rank_, most), 1)
 
     def fitted(self, method: Method) -> tuple[BaseEraser, float]:
         """The method fitted on the rows of the fit, and the seconds it took."""
-        eraser = method.made(self.all.concept.kind, self.own_rank)
+        eraser = method.made(self.all.concept.kind, lambda: self.own_rank)
         X = self.fitted_on
         started = time.perf_counter()
         if isinstance(eraser, PairPCA):
@@ -140,7 +156,6 @@ class ComparisonRun:
         train, test = given.train, given.test
         assert train is not None
         assert test is not None
-        train, test = without_rounding(train), without_rounding(test)
         linear = self._terms("linear")
         same = same_protocol(train, test, linear).after if linear.probes else {}
         fresh = fresh_protocol(test, self.terms).after
@@ -160,8 +175,9 @@ class ComparisonRun:
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to a probe that has so many fresh rows."""
-        concept = self.all.concept.take(self.train)
-        return expected_residue(Moments.of(self.fitted_on, concept), probe_rows)
+        fitted, tested = (self.all.concept.take(index) for index in (self.train, self.test))
+        rows, concept = of_tested_classes(DenseRows(self.fitted_on), fitted, tested)
+        return expected_residue(rows.moments(concept), probe_rows)
 
     def _labels(self, index: NDArray[np.intp]) -> NDArray[Any]:
         return as_given(self.all.concept.take(index))

@@ -445,7 +445,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             else None,
             "n": moments.n,
             "kept": None if kept is None else kept.to_meta(),
-            "fit": fit_record(seen, solution, self.strength) if self._certifies() else None,
+            "fit": fit_record(seen, solution, self.strength, kept) if self._certifies() else None,
             "fingerprint": seen.seen.to_meta(),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }

@@ -22,7 +22,6 @@ import numpy as np
 from expunge.errors import InputError
 from expunge.inputs import check_list, check_number, check_rng, check_rows
 from expunge.linalg import Array
-from expunge.metrics.row_blocks import read_rows
 from expunge.metrics.similarity import directions, places
 from expunge.parallel import blocks
 
@@ -232,7 +231,7 @@ def weat_tests(
                     f"{len(words):,} words, among them {', '.join(map(repr, words[:3]))}",
                     "Pass a vocabulary that holds these words, in lower case",
                 )
-        parts = [read_rows(V, np.array(rows, dtype=np.intp)) for rows in known]
+        parts = [V.take(np.array(rows, dtype=np.intp)).array() for rows in known]
         result = weat(*parts, permutations=permutations, random_state=random_state)
         found.append(WordWeat(test.name, result, missing))
     return tuple(found)

@@ -21,10 +21,10 @@ from expunge.inputs import (
 )
 from expunge.linalg import Array, range_basis, whitening_pair
 from expunge.metrics.neighbours import neighbour_sample
-from expunge.metrics.row_blocks import RowSource, block_moments, read_rows, row_blocks
 from expunge.metrics.similarity import spearman
 from expunge.moments import Moments
 from expunge.parallel import blocks
+from expunge.rows.base import Rows
 
 __all__ = [
     "Damage",
@@ -150,8 +150,8 @@ def damage(
 
 
 def damage_of_rows(
-    before: RowSource,
-    after: RowSource,
+    before: Rows,
+    after: Rows,
     *,
     least: float | None,
     rng: np.random.Generator,
@@ -258,7 +258,7 @@ def least_change(moments: Moments) -> float:
     return float(np.sum((root @ U) ** 2))
 
 
-def total_variance(rows: RowSource) -> float:
+def total_variance(rows: Rows) -> float:
     """Trace of the covariance, in one pass.
 
     Parameters
@@ -276,14 +276,14 @@ def total_variance(rows: RowSource) -> float:
     >>> total_variance(check_rows([[1.0, 0.0], [3.0, 0.0]]))
     1.0
     """
-    moments = block_moments(rows, Concept.none(rows.n_samples), second=False)
+    moments = rows.moments(Concept.none(rows.n_samples), second=False)
     return moments.trace_xx / moments.weight
 
 
-def _changes(before: RowSource, after: RowSource) -> tuple[float, Array]:
+def _changes(before: Rows, after: Rows) -> tuple[float, Array]:
     """Mean squared change of a row, and the cosine of each row with itself, in one pass."""
     cosine, total = np.zeros(before.n_samples), 0.0
-    for (lo, A), (_, B) in zip(row_blocks(before), row_blocks(after), strict=True):
+    for (lo, A), (_, B) in zip(before.arrays(), after.arrays(), strict=True):
         a, b = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
         total += float(np.sum((a - b) ** 2))
         cosine[lo : lo + len(a)] = _cosine(a, b)
@@ -297,9 +297,9 @@ def _cosine(a: Array, b: Array) -> Array:
     return np.asarray(product / np.where(size > 0, size, 1.0))
 
 
-def _cosines(rows: RowSource, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
+def _cosines(rows: Rows, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
     found = np.empty(len(first))
     for lo, hi in blocks(0, len(first)):
-        pair = (np.asarray(read_rows(rows, p[lo:hi]), dtype=np.float64) for p in (first, second))
+        pair = (np.asarray(rows.take(p[lo:hi]).array(), dtype=np.float64) for p in (first, second))
         found[lo:hi] = _cosine(*pair)
     return found

@@ -16,8 +16,8 @@ from expunge.errors import InputError
 from expunge.inputs import check_concept, check_list, check_number, check_rng, check_rows
 from expunge.linalg import Array, fix_signs
 from expunge.metrics.parity import class_columns
-from expunge.metrics.row_blocks import RowSource, all_rows, read_rows
 from expunge.parallel import one_blas_thread
+from expunge.rows.base import Rows
 
 __all__ = [
     "PcaScatter",
@@ -187,7 +187,7 @@ def v_measure(
     for count in counts:
         check_number(count, "clusters", least=1, most=rows.n_samples, whole=True)
     single = rows.dtype.itemsize <= 4
-    work: NDArray[Any] = np.asarray(all_rows(rows), dtype=np.float32 if single else np.float64)
+    work: NDArray[Any] = np.asarray(rows.array(), dtype=np.float32 if single else np.float64)
     # steps are short: threads would mostly wait for each other
     with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         found = [
@@ -242,7 +242,7 @@ def pca_scatter(
 
 
 def scatter_of_rows(
-    before: RowSource, after: RowSource, *, max_rows: int, rng: np.random.Generator
+    before: Rows, after: Rows, *, max_rows: int, rng: np.random.Generator
 ) -> PcaScatter:
     """The same of rows of which only the sample is read, wherever they are.
 
@@ -266,7 +266,7 @@ def scatter_of_rows(
         )
     rows = np.sort(rng.permutation(shape[0])[:max_rows]).astype(np.intp)
     first, second = (
-        np.asarray(read_rows(part, rows), dtype=np.float64) for part in (before, after)
+        np.asarray(part.take(rows).array(), dtype=np.float64) for part in (before, after)
     )
     origin = first.mean(axis=0)
     first, second = first - origin, second - origin

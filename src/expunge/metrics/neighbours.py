@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from expunge.errors import InputError
 from expunge.inputs import check_list, check_number, check_rng, check_rows
-from expunge.metrics.row_blocks import RowSource, all_rows, read_rows
 from expunge.metrics.similarity import places
+from expunge.rows.base import Rows
 
 __all__ = [
     "NeighbourChange",
@@ -62,10 +62,10 @@ class NeighbourSample:
     base: NDArray[np.intp]
     queries: NDArray[np.intp]
 
-    def overlaps(self, before: RowSource, after: RowSource, ks: Sequence[int]) -> dict[int, float]:
+    def overlaps(self, before: Rows, after: Rows, ks: Sequence[int]) -> dict[int, float]:
         """Mean share of the k nearest rows that stay among the k nearest, for each k."""
         near = [
-            nearest_rows(read_rows(rows, self.base), self.queries, max(ks))
+            nearest_rows(rows.take(self.base).array(), self.queries, max(ks))
             for rows in (before, after)
         ]
         return {k: _shared(near[0][:, :k], near[1][:, :k]) for k in ks}
@@ -97,7 +97,7 @@ def nearest_neighbours(
     >>> nearest_neighbours(glove.vectors, glove.words, ["ocean"], k=3)
     {'ocean': ('sea', 'waters', 'seas')}
     """
-    V = all_rows(check_rows(vectors, name="vectors"))
+    V = check_rows(vectors, name="vectors").array()
     at = places(words, len(V))
     _check_k(k, len(V))
     queries = [str(query) for query in check_list(queries, "queries")]
@@ -194,8 +194,8 @@ def neighbour_overlap(
 
 
 def overlap_of_rows(
-    before: RowSource,
-    after: RowSource,
+    before: Rows,
+    after: Rows,
     k: int,
     *,
     max_queries: int,
@@ -222,8 +222,8 @@ def overlap_of_rows(
 
 
 def neighbour_sample(
-    before: RowSource,
-    after: RowSource,
+    before: Rows,
+    after: Rows,
     *,
     max_queries: int,
     max_base: int,

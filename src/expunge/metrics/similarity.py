@@ -14,7 +14,6 @@ import numpy as np
 from expunge.errors import InputError
 from expunge.inputs import check_list, check_rows
 from expunge.linalg import Array
-from expunge.metrics.row_blocks import all_rows, read_rows
 
 __all__ = [
     "SimilarityCorrelation",
@@ -104,7 +103,9 @@ def similarity_correlation(
             "Pass vectors of the words in the pairs",
         )
     left, right = np.array(rows, dtype=np.intp).T
-    cosines = np.einsum("ij,ij->i", directions(read_rows(V, left)), directions(read_rows(V, right)))
+    cosines = np.einsum(
+        "ij,ij->i", directions(V.take(left).array()), directions(V.take(right).array())
+    )
     human = np.array(scores)
     return SimilarityCorrelation(
         pearson(cosines, human), spearman(cosines, human), len(rows), len(rated), tuple(missing)
@@ -127,7 +128,7 @@ def spearman(a: Array, b: Array) -> float:
 
 def directions(vectors: Any, name: str = "vectors") -> Array:
     """Rows (n x d) divided by their lengths, in float64; a row of zeros is refused."""
-    V = np.asarray(all_rows(check_rows(vectors, name=name, least=1)), dtype=np.float64)
+    V = np.asarray(check_rows(vectors, name=name, least=1).array(), dtype=np.float64)
     size = np.linalg.norm(V, axis=1, keepdims=True)
     if not size.all():
         raise InputError(

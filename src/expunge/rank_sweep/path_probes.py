@@ -10,19 +10,18 @@ import numpy as np
 from expunge.audit.families import FamilyResult
 from expunge.audit.fresh import fresh_rows
 from expunge.audit.given import as_given, gather
-from expunge.audit.held_out import without_rounding
 from expunge.audit.lazy_rows import SelectedRows
 from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes, fresh_protocol, same_protocol
-from expunge.audit.residue import Residue, expected_residue
+from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.audit.sampling import too_few
 from expunge.concept import Concept
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_number
 from expunge.linalg import Array
-from expunge.metrics.row_blocks import RowSource
+from expunge.rows.base import Rows
 
 __all__ = ["PathProbes"]
 
@@ -45,6 +44,8 @@ class PathProbes:
     test : pair (rows, concept) as passed, or None
     terms : Terms
     notes : list of str
+    tested : Concept or None
+        That of the fresh rows, once they were probed.
     """
 
     rows: SelectedRows
@@ -52,11 +53,12 @@ class PathProbes:
     test: tuple[Any, Any] | None
     terms: Terms
     notes: list[str] = field(default_factory=list)
+    tested: Concept | None = None
 
     @classmethod
     def of(
         cls,
-        rows: RowSource,
+        rows: Rows,
         concept: Concept,
         weights: Array | None,
         X_test: Any,
@@ -111,7 +113,6 @@ class PathProbes:
         train, test = given.train, given.test
         assert train is not None
         assert test is not None
-        train, test = without_rounding(train), without_rounding(test)
         fresh = fresh_rows(test.before, train.before, {}).fresh
         new, left = test.take(fresh), int((~fresh).sum())
         if len(new) == 0 or too_few(new):
@@ -119,12 +120,15 @@ class PathProbes:
             return None, None
         if left:
             self._note(f"{left:,} of the {len(test):,} test rows are rows of the fit, and left out")
+        self.tested = new.concept
         same = same_protocol(train, new, self.terms).after["linear"]
         return same, fresh_protocol(new, self.terms).after["linear"]
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
-        return expected_residue(self.rows.moments(self.concept), probe_rows)
+        tested = self.concept if self.tested is None else self.tested
+        rows, concept = of_tested_classes(self.rows, self.concept, tested)
+        return expected_residue(rows.moments(concept), probe_rows)
 
     def _note(self, note: str) -> None:
         if f"{note}." not in self.notes:

@@ -18,7 +18,6 @@ from expunge.game.result import SolveResult
 from expunge.game.solver import Game, SolveOptions
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.linalg import Array
-from expunge.metrics.row_blocks import row_blocks
 from expunge.rows.base import Rows
 
 __all__ = ["Sweep"]
@@ -135,7 +134,7 @@ class Sweep:
         """
         coef, center = self.problem.erase_transposed(self.found.coef), self.problem.center
         S = np.empty((self.rows.n_samples, len(self.found.intercept)))
-        for lo, X in row_blocks(self.rows):
+        for lo, X in self.rows.arrays():
             C = np.asarray(X, dtype=np.float64)
             S[lo : lo + len(C)] = (C if center is None else C - center) @ coef
         S += self.found.intercept
