@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import expunge as ex
-from expunge.audit import Sizes
+from expunge.audit import Sizes, lazy_rows
 from expunge.audit.given import gather
-from expunge.audit.lazy_rows import ChangedRows, ConstantRows, JoinedRows, SelectedRows, extent
+from expunge.audit.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
 from expunge.audit.repeats import hashed, numbered, row_hashes
 from expunge.inputs import check_concept, check_rows
-from expunge.metrics import row_blocks as blocks_module
 from expunge.moments import Moments
 
 
@@ -22,7 +21,7 @@ def rng():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks_module, "NUMBERS", 20)
+    monkeypatch.setattr(lazy_rows, "SPAN", 7)
 
 
 def whole(rows):
@@ -36,7 +35,6 @@ def test_lazy_rows_are_those_of_numpy(rng, small_blocks):
         "changed": (ChangedRows(check_rows(X), lambda A, at: A + at[:, None]), None),
         "selected": (SelectedRows(check_rows(X), index), X[index]),
         "joined": (JoinedRows(check_rows(X), check_rows(Y)), np.vstack([X, Y])),
-        "constant": (ConstantRows(X[0], 9), np.tile(X[0], (9, 1))),
     }
     for name, (rows, wanted) in cases.items():
         wanted = X + np.arange(17)[:, None] if wanted is None else wanted
@@ -53,8 +51,8 @@ def test_lazy_rows_are_those_of_numpy(rng, small_blocks):
 
 def test_moments_by_blocks_are_those_of_all_rows(rng, small_blocks):
     X, y = rng.normal(size=(101, 4)) * 3 + 5, rng.integers(0, 3, 101)
-    concept = check_concept(y, 101)
-    found, wanted = check_rows(X).moments(concept), Moments.of(X, concept)
+    concept, index = check_concept(y, 101), np.arange(101)
+    found, wanted = SelectedRows(check_rows(X), index).moments(concept), Moments.of(X, concept)
     for name in ("mean_x", "mean_z", "xx", "xz", "zz"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10)
 

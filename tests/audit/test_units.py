@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from expunge.audit.probing import Sizes, Terms, probe_rows
 
 import expunge as ex
 from expunge.audit.probes import choose_probes
+from expunge.audit.protocols import Sizes, Terms, probe_rows
 from expunge.audit.units import flattened, own_units
-from expunge.inputs import check_concept
+from expunge.inputs import check_concept, check_rows
 
 NEAR = "nearest neighbours"
 LINEAR = ["logistic regression, ridge 0.01", "linear discriminant"]
@@ -100,12 +100,14 @@ def test_a_column_of_which_rounding_is_left_says_nothing():
     before = rng.normal(size=(200, 3)) * [1, 1e6, 1] + [0, 0, 1e3]
     after = before.copy()
     after[:, 2] = 1e3 + 1e-13 * rng.normal(size=200)
-    found = flattened(after, before)
+    found = flattened(check_rows(after), check_rows(before)).array()
     assert np.ptp(found[:, 2]) == 0
     np.testing.assert_array_equal(found[:, :2], before[:, :2])
     after[:, 2] = 1e-13 * rng.normal(size=200) + 1e-3 * before[:, 0]  # small, but not rounding
-    np.testing.assert_array_equal(flattened(after, before), after)
-    assert flattened(before, before) is before
+    found = flattened(check_rows(after), check_rows(before)).array()
+    np.testing.assert_array_equal(found, after)
+    rows = check_rows(before)
+    assert flattened(rows, rows) is rows
 
 
 def test_units_are_those_of_each_column_and_constants_have_none():
@@ -130,5 +132,5 @@ def test_random_labels_in_a_table_with_units_are_rarely_found():
         X = rng.normal(size=(300, 6)) * 10.0 ** rng.integers(-3, 4, 6)
         X[:, 5] = rng.random(300) < 0.05
         concept = check_concept(rng.integers(0, 2, 300), 300)
-        said.append(probe_rows(X, concept, terms.probes, terms).status)
+        said.append(probe_rows(check_rows(X), concept, terms.probes, terms).status)
     assert said.count("found") <= 0.03 * 150

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from expunge.erasure import Erasure
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.kept import kept_in_rows
 from expunge.game.losses import loss_for
-from expunge.rows.base import Rows
 
 __all__ = ["Certified", "certified"]
 
@@ -51,7 +50,7 @@ def certified(erasure: Erasure, part: AuditedRows, seed: int) -> Certified:
     concept = part.concept.with_weight(np.ones(len(part)))  # classes of these rows only
     loss = loss_for("auto", concept.kind, concept.width)
     moments = rows.moments(concept, second=False)
-    kept = kept_in_rows(cast(Rows, rows), erasure, moments, concept, None)  # it only takes rows
+    kept = kept_in_rows(rows, erasure, moments, concept, None)
     quick = certify_moments(moments, erasure, loss, kept=kept)
     if quick.erased:
         return Certified(quick, len(part), len(part))

@@ -174,9 +174,7 @@ def gather(
     parts: dict[str, AuditedRows] = {}
     half = False
     for place, (X, y, name) in enumerate(passed):
-        rows: Any = X
-        if not isinstance(X, LazyRows):
-            rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
+        rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
         half |= rows.dtype.itemsize == 2
         own = {key: pair[place] for key, pair in extras.items()}
         known_kind = (meta.get("concept") or {}).get("kind")

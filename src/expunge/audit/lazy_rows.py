@@ -34,7 +34,7 @@ class LazyRows(Rows):
     """
 
     def __init__(self, n_samples: int, n_features: int, dtype: Any) -> None:
-        self._shape, self._dtype = (n_samples, n_features), np.dtype(dtype)
+        self._shape, self._dtype = (n_samples, n_features), dtype
 
     @property
     def n_samples(self) -> int:
@@ -49,7 +49,8 @@ class LazyRows(Rows):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the numbers."""
-        return np.dtype(self._dtype)
+        found: np.dtype[Any] = np.dtype(self._dtype)
+        return found
 
     def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """Some thousand rows at a time, as `Rows.arrays` cuts any others."""

@@ -60,7 +60,8 @@ class MappedRows(Rows):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the numbers after the map."""
-        return np.dtype(self._dtype)
+        found: np.dtype[Any] = np.dtype(self._dtype)
+        return found
 
     def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """Blocks of the other home, cut to a few thousand rows for each core, after the map."""
