@@ -643,10 +643,10 @@ def table(results: list[tuple[Mutant, str, str]]) -> str:
     heads = ("mutants", "killed", "timeout", "survived", "died")
     lines = [f"{'module':32} {' '.join(f'{head:>8}' for head in heads)}"]
     for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
-        total, left = count.total(), count["survived"]
+        total, left = count.total() - count["undecided"], count["survived"]
         lines.append(
             f"{name:32} {total:8} {count['killed']:8} {count['timeout']:8} {left:8} "
-            f"{100 * (total - left) / total:7.1f}%"
+            f"{100 * (total - left) / max(total, 1):7.1f}%"
         )
     return "\n".join(lines)
 
