@@ -605,7 +605,9 @@ class Slot:
         assert self.mutant is not None
         shutil.copyfile(SOURCE / self.mutant.path, self.source / self.mutant.path)
         by = self.report.read_text() if self.report.exists() else ""
-        if not done or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGVTALRM):
+        if not done:
+            return "undecided", by  # a machine so busy proves nothing
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGVTALRM:
             return "timeout", by
         return ("survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"), by
 
@@ -641,10 +643,10 @@ def table(results: list[tuple[Mutant, str, str]]) -> str:
     heads = ("mutants", "killed", "timeout", "survived", "died")
     lines = [f"{'module':32} {' '.join(f'{head:>8}' for head in heads)}"]
     for name, count in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
-        total, left = count.total(), count["survived"]
+        total, left = count.total() - count["undecided"], count["survived"]
         lines.append(
             f"{name:32} {total:8} {count['killed']:8} {count['timeout']:8} {left:8} "
-            f"{100 * (total - left) / total:7.1f}%"
+            f"{100 * (total - left) / max(total, 1):7.1f}%"
         )
     return "\n".join(lines)
 
