@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock, get_ident
@@ -145,24 +146,53 @@ def spans(n_rows: int) -> list[tuple[int, int]]:
     return list(blocks(0, n_rows, SPAN))
 
 
-def map_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> list[T]:
+def map_spans(
+    work: Callable[[int, int], T], n_rows: int, n_columns: int, *, span: int = SPAN
+) -> list[T]:
     """Apply `work(start, stop)` to every span, in threads where it pays; results in row order.
 
     The spans are the same whatever the number of threads, so totals are reproducible bit for bit.
     BLAS is held to one thread inside: the spans already occupy the cores, blocks are too small to
-    share, and its own threads would add up in another order.
+    share, and its own threads would add up in another order. Each thread takes the next span that
+    is left, so that short spans, where there is nothing to sum, let all of them end together.
+
+    Parameters
+    ----------
+    work : callable
+        Of the first row of a span and the one after its last.
+    n_rows, n_columns : int
+        Of what is worked through.
+    span : int
+        Rows of a span.
+
+    Returns
+    -------
+    list
+        What `work` gave, one entry per span.
     """
-    cuts, size = spans(n_rows), n_rows * n_columns
+    cuts, size = list(blocks(0, n_rows, span)), n_rows * n_columns
     if size < TINY:
         return [work(lo, hi) for lo, hi in cuts]
     workers = min(n_threads(), len(cuts)) if size >= WORTH_THREADS else 1
-
-    def held(cut: tuple[int, int]) -> T:
-        with one_blas_thread():  # some BLAS libraries count their threads by thread
-            return work(*cut)
-
     with one_blas_thread():
         if workers == 1:
             return [work(lo, hi) for lo, hi in cuts]
+        left, found = deque(enumerate(cuts)), dict[int, T]()
+
+        def take_turns() -> None:
+            with one_blas_thread():  # some BLAS libraries count their threads by thread
+                while left:
+                    try:
+                        number, cut = left.popleft()
+                    except IndexError:  # another thread took the last one
+                        return
+                    found[number] = work(*cut)
+
         with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(held, cuts))
+            turns = [pool.submit(take_turns) for _ in range(workers)]
+            try:
+                for turn in as_completed(turns):
+                    turn.result()
+            finally:
+                left.clear()  # after an error or an interruption
+        return [found[number] for number in range(len(cuts))]
