@@ -141,8 +141,11 @@ class DenseRows:
     def _blocks(
         self, start: int, stop: int, center: Array | None
     ) -> Iterator[tuple[int, int, Array]]:
-        """Blocks of rows as float64, measured from the center; the array is reused."""
+        """Blocks of rows as float64, measured from the center; not to be written to."""
         size = max(BLOCK, CACHED // self.n_features)
+        if center is None and self.X.dtype == np.float64:
+            yield from ((lo, hi, self.X[lo:hi]) for lo, hi in blocks(start, stop, size))
+            return
         buffer = np.empty((min(size, stop - start), self.n_features))
         for lo, hi in blocks(start, stop, size):
             C = buffer[: hi - lo]
