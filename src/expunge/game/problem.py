@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -96,7 +96,7 @@ class Problem:
         """Keep few rows as float64, measured from their mean: for those who make many passes."""
         n, d = self.rows.n_samples, self.moments.n_features
         if self._held is None and n * d <= HELD:
-            X = self.rows.take(np.arange(n)).X
+            X = cast(DenseRows, self.rows.take(np.arange(n))).X
             X = X.astype(np.float64) if self.center is None else X - self.center
             self._held = DenseRows(X), None
 
@@ -238,7 +238,8 @@ class Problem:
         B = U[:, s > COARSE_LEAST * s[0]][:, : COARSE // m]
         size = min(COARSE_ROWS, self.rows.n_samples)
         rows, index = self.rows.subset(size, np.random.default_rng(0))
-        X = ((rows.X - self.center) / np.ravel(self.unit)).astype(np.float32)
+        X = cast(DenseRows, rows).X - self.moments.mean_x
+        X = (X / np.ravel(self.unit)).astype(np.float32)
         weights = np.ones(size) if self.weights is None else self.weights[index]
         Y = self.loss.encoder(self.concept.take(index))(0, size)
         return Sample(X, Y, weights), B

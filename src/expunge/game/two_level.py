@@ -80,7 +80,7 @@ def coarse_hessian(sample: Sample, loss: Loss, theta: Array, b: Array, D: Array)
             F = (np.sqrt(w)[:, None] * crossed).astype(np.float32)[:, :, None] * Z[:, None, :]
             F = F.reshape(hi - lo, -1)
             found -= F.T @ F
-    return found / sample.weights.sum()
+    return np.asarray(found / sample.weights.sum())
 
 
 def two_level_inverse(
