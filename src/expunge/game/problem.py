@@ -238,8 +238,8 @@ class Problem:
         B = U[:, s > COARSE_LEAST * s[0]][:, : COARSE // m]
         size = min(COARSE_ROWS, self.rows.n_samples)
         rows, index = self.rows.subset(size, np.random.default_rng(0))
-        X = cast(DenseRows, rows).X - self.moments.mean_x
-        X = (X / np.ravel(self.unit)).astype(np.float32)
+        centred = cast(DenseRows, rows).X - self.moments.mean_x
+        X = (centred / np.ravel(self.unit)).astype(np.float32)
         weights = np.ones(size) if self.weights is None else self.weights[index]
         Y = self.loss.encoder(self.concept.take(index))(0, size)
         return Sample(X, Y, weights), B
