@@ -59,6 +59,29 @@ def test_an_error_in_a_span_reaches_the_caller(monkeypatch, threads):
         parallel.map_spans(work, 3 * parallel.SPAN, parallel.WORTH_THREADS)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_spans_of_a_length_of_their_own(monkeypatch, threads):
+    monkeypatch.setattr(parallel, "n_threads", lambda: threads)
+    found = parallel.map_spans(lambda lo, hi: (lo, hi), 1003, parallel.WORTH_THREADS, span=10)
+    assert found == list(parallel.blocks(0, 1003, 10))
+
+
+def test_after_an_error_no_further_span_is_begun(monkeypatch):
+    monkeypatch.setattr(parallel, "n_threads", lambda: 2)
+    begun, failed = [], threading.Event()
+
+    def work(lo, hi):
+        begun.append(lo)
+        if lo == 0:
+            failed.set()
+            raise IndexError("of the work itself")
+        failed.wait(10)
+
+    with pytest.raises(IndexError, match="of the work itself"):
+        parallel.map_spans(work, 100_000, parallel.WORTH_THREADS, span=1)
+    assert len(begun) < 90_000
+
+
 def blas_threads():
     """Threads now of every BLAS whose number is one for the process, not one for each thread."""
     return {

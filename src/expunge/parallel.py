@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock, get_ident
@@ -156,20 +156,70 @@ def spans(n_rows: int) -> list[tuple[int, int]]:
     return list(blocks(0, n_rows, SPAN))
 
 
-def map_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> list[T]:
+def map_spans(
+    work: Callable[[int, int], T], n_rows: int, n_columns: int, *, span: int | None = None
+) -> list[T]:
     """Apply `work(start, stop)` to every span, in threads where it pays; results in row order.
-
-    See `imap_spans`.
-    """
-    return list(imap_spans(work, n_rows, n_columns))
-
-
-def imap_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> Iterator[T]:
-    """Results of `work(start, stop)` for every span in row order, a few of them at a time.
 
     The spans are the same whatever the number of threads, so totals are reproducible bit for bit.
     BLAS is held to one thread inside: the spans already occupy the cores, blocks are too small to
-    share, and its own threads would add up in another order.
+    share, and its own threads would add up in another order. Each thread takes the next span that
+    is left, so that short spans, where there is nothing to sum, let all of them end together.
+
+    Parameters
+    ----------
+    work : callable
+        Of the first row of a span and the one after its last.
+    n_rows, n_columns : int
+        Of what is worked through.
+    span : int, optional
+        Rows of a span.
+
+    Returns
+    -------
+    list
+        What `work` gave, one entry per span.
+    """
+    cuts, size = list(blocks(0, n_rows, span or SPAN)), n_rows * n_columns
+    if size < TINY:
+        return [work(lo, hi) for lo, hi in cuts]
+    workers = min(n_threads(), len(cuts)) if size >= WORTH_THREADS else 1
+    with one_blas_thread():
+        if workers == 1:
+            return [work(lo, hi) for lo, hi in cuts]
+        left, found = deque(enumerate(cuts)), dict[int, T]()
+
+        def take_turns() -> None:
+            with one_blas_thread():  # some BLAS libraries count their threads by thread
+                while left:
+                    try:
+                        number, cut = left.popleft()
+                    except IndexError:  # another thread took the last one
+                        return
+                    found[number] = work(*cut)
+
+        with ThreadPoolExecutor(workers) as pool:
+            turns = [pool.submit(take_turns) for _ in range(workers)]
+            try:
+                for turn in as_completed(turns):
+                    turn.result()
+            finally:
+                left.clear()  # after an error or an interruption
+        return [found[number] for number in range(len(cuts))]
+
+
+def imap_spans(work: Callable[[int, int], T], n_rows: int, n_columns: int) -> Iterator[T]:
+    """Results of `map_spans` one after the other, of which only a few exist at a time.
+
+    Parameters
+    ----------
+    work, n_rows, n_columns
+        As of `map_spans`.
+
+    Yields
+    ------
+    object
+        What `work` gave for a span.
     """
     cuts, size = spans(n_rows), n_rows * n_columns
     if size < TINY:

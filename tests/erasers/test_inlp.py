@@ -204,6 +204,16 @@ def test_one_round_equals_scikit_learn_trained_to_the_end():
     assert cosine == pytest.approx(1, abs=1e-7)
 
 
+@pytest.mark.parametrize("kind", ["binary", "classes"])
+def test_the_default_tolerance_finds_the_directions_of_exact_rounds(kind):
+    data = plant(kind)
+    found, exact = (ex.INLP(4, tol=tol).fit(data.X, data.y) for tol in (1e-6, 0.0))
+    cosines = np.linalg.svd(found.erasure_.basis @ exact.erasure_.basis.T)[1]
+    assert cosines.min() > 0.999
+    rough = ex.INLP(4, tol=10.0).fit(data.X, data.y)  # so far off that it tells
+    assert np.linalg.svd(rough.erasure_.basis @ exact.erasure_.basis.T)[1].min() < cosines.min()
+
+
 # -- any linear classifier -------------------------------------------------------------------------
 
 CLASSIFIERS = [

@@ -323,3 +323,59 @@ def test_the_ridge_follows_alpha_wherever_it_is_changed():
     assert fit_predictor(problem).value == pytest.approx(fit_predictor(fresh).value, rel=1e-9)
     with pytest.raises(AttributeError):
         problem.ridge = 1.0  # it has no value of its own
+
+
+# -- passes that are saved -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_rows_that_are_held_give_the_same_passes(dtype, fit_intercept):
+    rng = np.random.default_rng(0)
+    X, y = (3 + rng.normal(size=(900, 7))).astype(dtype), rng.integers(0, 3, 900)
+    rows, concept = check_rows(X), check_concept(y, 900)
+    loss = loss_for("cross_entropy", "classes", 3)
+    theta, b = rng.normal(size=(7, 3)), rng.normal(size=3)
+    found = []
+    for hold in (False, True):
+        moments = rows.moments(concept)
+        p = Problem(rows, concept, loss, moments, fit_intercept=fit_intercept)
+        if hold:
+            p.hold_rows()
+            p.rows = None  # they are not asked again
+        p.form_hessian(theta, b)
+        found.append((*p.evaluate(theta, b)[:3], p.hessian))
+    for plain, held in zip(*found, strict=True):
+        np.testing.assert_allclose(held, plain, rtol=1e-12, atol=1e-14)
+
+
+def test_many_rows_are_not_held(monkeypatch):
+    monkeypatch.setattr("expunge.game.problem.HELD", 100)
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    rows, concept = check_rows(X), check_concept(y, 60)
+    loss = loss_for("cross_entropy", "classes", 2)
+    p = Problem(rows, concept, loss, rows.moments(concept))
+    p.hold_rows()
+    p.rows = None
+    with pytest.raises(AttributeError):
+        p.evaluate(np.ones((2, 1)), np.zeros(1))
+
+
+def test_the_pass_of_the_null_model_is_made_once_for_all_erasures():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), rng.integers(0, 3, 300)
+    rows, concept = check_rows(X), check_concept(y, 300)
+    loss = loss_for("cross_entropy", "classes", 3)
+    p = Problem(rows, concept, loss, rows.moments(concept))
+    zero, b = np.zeros_like(p.null.gradient), p.null.intercept
+    for U in (np.eye(4)[:, :1], np.eye(4)[:, 1:3]):
+        p.set_erasure(ex.Erasure(U, U.T, p.moments.mean_x))
+        value, gradient, _, _ = p.evaluate(zero, b)
+        fresh = Problem(rows, concept, loss, rows.moments(concept), erasure=ex.Erasure(U, U.T))
+        expected = fresh.evaluate(zero, b)
+        assert value == expected[0] == pytest.approx(p.null.value)
+        np.testing.assert_allclose(gradient, expected[1], atol=1e-15)
+        assert np.abs(U.T @ gradient).max() < 1e-15
+    assert p.n_passes == 1
+    p.evaluate(zero, b + 0.1)
+    assert p.n_passes == 2

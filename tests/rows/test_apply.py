@@ -172,3 +172,32 @@ def test_nor_does_it_where_the_concept_is_told(eraser, home):
         exact = e.transform(X.astype(np.float64), concept=y).astype(np.float32)
         assert differing(np.asarray(clean), exact) < 1e-4
         assert found_by_a_probe(np.asarray(clean), y) < chance + 0.025
+
+
+# -- what any combination of columns finds --------------------------------------------------------
+
+
+def explained(X, y):
+    """Share of the variance of y that some linear combination of the columns explains.
+
+    In units of each column's spread, and down to directions in which nothing but rounding is left.
+    """
+    C, t = X.astype(np.float64), y - y.mean()
+    C = (C - C.mean(axis=0)) / C.std(axis=0)
+    values, V = np.linalg.eigh(C.T @ C)
+    kept = values > 1e-17 * values[-1]
+    return float((((V.T @ (C.T @ t)) ** 2)[kept] / values[kept]).sum() / (t @ t))
+
+
+def test_no_combination_of_columns_finds_it_even_where_all_are_equally_wide():
+    """In the direction that is erased nothing is left but errors, and these must tell nothing."""
+    singly, plain = [], []
+    for seed in range(6):
+        X, y = rows_with_a_wide_column(seed, wide=1.0, n=20_000, d=32)
+        e = ex.RLACE(1).fit(X, y).erasure_
+        singly.append(explained(e(X), y))
+        left, right, center = (a.astype(np.float32) for a in (e.left, e.right, e.center))
+        plain.append(explained(X - ((X - center) @ right.T) @ left.T, y))
+        assert explained(X, y) > 0.5
+    assert max(singly) < 1e-3
+    assert max(plain) > 1e-2  # with products of float32

@@ -58,7 +58,9 @@ class INLP(BaseEraser):
         Share of the rows held out by ``rank="auto"``.
     concept_type : {"auto", "classes", "labels", "continuous"}
     tol : float
-        Gap, relative to the bound, up to which the certificate says "erased".
+        Gap, relative to the bound, up to which the certificate says "erased". The predictor of each
+        round is fitted to a hundredth of it: its objective is so near to the lowest one, relative
+        to the loss of a predictor that ignores x.
     random_state : int, Generator or None
         Fixes the held-out rows.
     verbose : bool
@@ -160,13 +162,18 @@ class INLP(BaseEraser):
         value = history[-1].value if history else float("nan")
         return Solution(basis, basis.T, center, "inlp", value, history)
 
+    @property
+    def _inner_tol(self) -> float:
+        """Tolerance of the predictor of a round."""
+        return self.tol / 100
+
     def _finder(self, moments: Moments, data: Data | None) -> Finder:
         if data is not None and self.classifier is not None:
             return self._classifier_finder(data, moments, np.ones(data.rows.n_samples, bool))
         if self._loss(moments).quadratic:
             return least_squares_finder(moments, alpha=self.alpha, center=self.fit_intercept)
         assert data is not None
-        return glm_finder(self._problem(data, moments, data.weights))
+        return glm_finder(self._problem(data, moments, data.weights), tol=self._inner_tol)
 
     def _problem(self, data: Data, moments: Moments, weights: Array | None) -> Problem:
         return Problem(
@@ -193,7 +200,8 @@ class INLP(BaseEraser):
         else:
             train = data.rows.moments(data.concept, weights * ~held)
             problem = self._problem(data, train, weights * ~held)
-            find = glm_finder(problem, self._judge(problem, data, weights * held))
+            judge = self._judge(problem, data, weights * held)
+            find = glm_finder(problem, judge, tol=self._inner_tol)
         basis, _ = nullspace(find, moments, None, verbose=self.verbose)
         return max(int(basis.shape[1]), 1)
 

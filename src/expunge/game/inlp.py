@@ -25,7 +25,7 @@ from expunge.progress import Progress
 
 __all__ = ["Finder", "Found", "Judge", "glm_finder", "least_squares_finder", "nullspace"]
 
-GRADIENT = 1e-10  # to which every inner fit goes
+GRADIENT = 1e-10  # to which every inner fit goes unless it is told otherwise
 NOTHING = 1e-9  # a change of the score, in units of its own spread, that counts as none
 
 
@@ -140,8 +140,10 @@ def least_squares_finder(moments: Moments, *, alpha: float, center: bool) -> Fin
     return find
 
 
-def glm_finder(problem: Problem, at_chance: Judge | None = None) -> Finder:
-    """Rounds of a generalised linear model, each to a gradient of 1e-10.
+def glm_finder(
+    problem: Problem, at_chance: Judge | None = None, *, tol: float | None = None
+) -> Finder:
+    """Rounds of a generalised linear model.
 
     Parameters
     ----------
@@ -149,20 +151,32 @@ def glm_finder(problem: Problem, at_chance: Judge | None = None) -> Finder:
         Its erasure is set round by round, and each round starts from the null model.
     at_chance : callable, optional
         Says of the predictor of a round whether it is at chance.
+    tol : float, optional
+        How far, relative to the null model's, the objective of each may be from the lowest one. By
+        default each is fitted to a gradient of 1e-10.
 
     Returns
     -------
     callable
     """
-    tol = GRADIENT**2 / (2 * problem.alpha * max(problem.null.value, 1e-300))
+    exact = GRADIENT**2 / (2 * problem.alpha * max(problem.null.value, 1e-300))
+    tol = exact if tol is None else max(tol, exact)
     center = problem.moments.mean_x if problem.fit_intercept else None
+    problem.hold_rows()
 
     def find(basis: Array) -> Found:
         problem.set_erasure(Erasure(basis, basis.T, center))
         problem.hessian, problem.curvature_pairs = None, []  # the null model's are nearer
         found = fit_predictor(problem, tol=tol, exact_intercept=False)
+        if _little(found, problem):  # what is left is below the tolerance: is it nothing at all?
+            found = fit_predictor(problem, tol=exact, exact_intercept=False)
         done = at_chance is not None and at_chance(found)
-        little = float(np.linalg.norm(found.coef)) * problem.unit <= NOTHING
+        little = _little(found, problem)
         return Found(0 * found.coef if little else found.coef, found.value, done)
 
     return find
+
+
+def _little(found: Predictor, problem: Problem) -> bool:
+    """Whether the coefficients are none but for rounding."""
+    return bool(np.linalg.norm(found.coef) * problem.unit <= NOTHING)

@@ -1,8 +1,10 @@
 """The best linear predictor on erased rows: the inner minimisation of the game.
 
-The solver is L-BFGS with a changing first guess of the inverse Hessian: at first that of the null
-model, κ M Σxx Mᵀ + α with b on its own curvature; where that proves slow and the problem is small,
-the Hessian itself, kept from one solve to the next and formed again only when it has aged.
+The solver is L-BFGS with a changing preconditioner, its first guess of the inverse Hessian: at
+first that of the null model, κ M Σxx Mᵀ + α with b on its own curvature; where that proves slow and
+the problem is small, the Hessian itself, kept from one solve to the next and formed again only when
+it has aged. With many classes in many columns it is one of `two_level`, formed again every few
+steps; what earlier ones saw of the Hessian is then dropped, since that only misled.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ __all__ = ["Predictor", "Problem", "dual_bound", "fit_predictor"]
 MEMORY = 40  # pairs of steps and gradient changes kept by L-BFGS
 ARMIJO = 1e-4
 PATIENCE = 10  # steps after which the guess of the Hessian is formed anew
+SHORT_PATIENCE = 5  # the same for the preconditioner of two levels, which costs less than a pass
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Predictor:
     accuracy : float
         Share of rows whose class it gets right.
     lower_bound : float
-        No predictor has a lower objective, whatever its intercept: the value of a dual point.
+        No predictor has a lower objective, whatever its intercept: the value of a dual point. 0,
+        which no loss is below, where `exact_intercept` was not asked for.
     gradient_norm : float
         Norm of the gradient in Θ, scaled to columns of unit variance.
     raw_gradient : array of shape (d, m)
@@ -88,7 +92,7 @@ def fit_predictor(
     start : (coef, intercept), optional
         Warm start, in the units of X.
     exact_intercept : bool
-        Whether to spend passes on an optimal b, without which `lower_bound` is less tight.
+        Whether to spend passes on an optimal b, and work on `lower_bound`.
 
     Returns
     -------
@@ -118,7 +122,7 @@ def fit_predictor(
             pass
         if exact_intercept:
             state.polish_intercept(max_passes + 10)
-    return state.finish(target)
+    return state.finish(target, bounded=exact_intercept)
 
 
 def dual_bound(problem: Problem, theta: Array, b: Array, got: GlmPass) -> float:
@@ -169,7 +173,7 @@ class _Lbfgs:
     def _inherited(self) -> list[tuple[Array, Array, float]]:
         """Curvature seen in the last solve, cut to what the erasure leaves now."""
         problem = self.problem
-        if not problem.is_projector or problem.hessian is not None:
+        if not problem.is_projector or problem.hessian is not None or problem.two_level:
             return []
 
         def cut(A: Array) -> Array:
@@ -187,7 +191,7 @@ class _Lbfgs:
     def base(self, A: Array) -> Array:
         """The guess of the inverse Hessian, applied; a start that is optimal never needs it."""
         if self.inverse is None:
-            self.inverse = self.problem.inverse(self.got.curvature)
+            self.inverse = self.problem.inverse(self.got.curvature, self.z[:-1], self.z[-1])
         return self.inverse(A)
 
     def _evaluate(self, z: Array) -> tuple[float, Array, GlmPass]:
@@ -221,9 +225,10 @@ class _Lbfgs:
 
     def step(self) -> bool:
         """One line search; False when no descent is left in floating point."""
-        if self.age >= PATIENCE:
+        if self.age >= (SHORT_PATIENCE if self.problem.two_level else PATIENCE):
             if self.problem.may_form_hessian:
                 self.problem.form_hessian(self.z[:-1], self.z[-1])
+            if self.problem.may_form_hessian or self.problem.two_level:
                 self.pairs = []
             self._guess()
         p = self._direction()
@@ -280,9 +285,10 @@ class _Lbfgs:
             else:
                 t /= 4
 
-    def finish(self, target: float) -> Predictor:
+    def finish(self, target: float, *, bounded: bool) -> Predictor:
         """The predictor at the current point, all of its numbers from the same pass."""
         problem, norm = self.problem, float(np.linalg.norm(self.g[:-1]))
+        bound = dual_bound(problem, self.z[:-1], self.z[-1], self.got) if bounded else 0.0
         problem.curvature_pairs = [(s, y) for s, y, _ in self.pairs]
         return Predictor(
             coef=self.z[:-1] / problem.unit,
@@ -290,7 +296,7 @@ class _Lbfgs:
             value=self.f,
             loss=self.got.value,
             accuracy=self.got.accuracy,
-            lower_bound=dual_bound(problem, self.z[:-1], self.z[-1], self.got),
+            lower_bound=bound,
             gradient_norm=norm,
             raw_gradient=self.got.coef,
             curvature=self.got.curvature,

@@ -23,14 +23,20 @@ from expunge.erasure import Erasure
 from expunge.game.kronecker import kronecker_inverse
 from expunge.game.losses import Loss
 from expunge.game.null_model import Observed, null_model
+from expunge.game.two_level import Sample, coarse_hessian, two_level_inverse
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import GlmPass, Rows
+from expunge.rows.dense import DenseRows
 
 __all__ = ["Problem"]
 
 SINGLE_TOL = 1e-5  # tolerances that float32 products can serve
 SINGLE_OFFSET = 30.0  # largest mean, in units of spread, that they can serve
+COARSE = 512  # most variables of a coarse Hessian
+COARSE_LEAST = 0.05  # strength of a direction, relative to the strongest, that it takes in
+COARSE_ROWS = 2048  # rows it is formed on
+HELD = 1 << 22  # most numbers that are kept as float64: 32 megabytes
 SMALL = 1500  # most variables of one Hessian block for it to be formed at all
 
 
@@ -80,9 +86,19 @@ class Problem:
         self.curvature_pairs: list[tuple[Array, Array]] = []
         self.single = False
         self.n_passes = 0
+        self._null_pass: GlmPass | None = None
+        self._held: tuple[Rows, None] | None = None
         if erasure is not None and units is not None:
             erasure = _in_units(erasure, units)
         self.set_erasure(erasure)
+
+    def hold_rows(self) -> None:
+        """Keep few rows as float64, measured from their mean: for those who make many passes."""
+        n, d = self.rows.n_samples, self.moments.n_features
+        if self._held is None and n * d <= HELD:
+            X = self.rows.array()
+            X = X.astype(np.float64) if self.center is None else X - self.center
+            self._held = DenseRows(X), None
 
     @property
     def alpha(self) -> float:
@@ -133,20 +149,31 @@ class Problem:
 
     def evaluate(self, theta: Array, b: Array) -> tuple[float, Array, Array, GlmPass]:
         """Objective, gradients in Θ and b, and the pass itself, at scaled coefficients."""
-        got = self.rows.glm_pass(
-            self.loss,
-            *self._seen(theta, b),
-            self.concept,
-            self.weights,
-            center=self.center,
-            single=self.single,
-        )
-        self.n_passes += 1
+        got = self._pass(theta, b)
         value = got.value + self.alpha / 2 * float(np.sum(theta**2))
         gradient = self.erase(got.coef / self.unit) + self.alpha * theta
         if self.shift is not None:
             gradient += np.outer(self.shift, got.intercept)
         return value, gradient, got.intercept, got
+
+    def _pass(self, theta: Array, b: Array) -> GlmPass:
+        """One pass; that of the null model, which sees nothing of x, serves every erasure."""
+        null = not theta.any() and np.array_equal(b, self.null.intercept)
+        if null and self._null_pass is not None:
+            return self._null_pass
+        rows, center = self._held or (self.rows, self.center)
+        got = rows.glm_pass(
+            self.loss,
+            *self._seen(theta, b),
+            self.concept,
+            self.weights,
+            center=center,
+            single=self.single and not null,
+        )
+        self.n_passes += 1
+        if null:
+            self._null_pass = got
+        return got
 
     def _seen(self, theta: Array, b: Array) -> tuple[Array, Array]:
         """Coefficients and intercept on the rows as they are."""
@@ -173,25 +200,60 @@ class Problem:
 
     def form_hessian(self, theta: Array, b: Array) -> None:
         """Form the Hessian of the loss at a point, in the coefficients before erasure."""
-        self.hessian = self.rows.glm_hessian(
-            self.loss, *self._seen(theta, b), self.concept, self.weights, center=self.center
+        rows, center = self._held or (self.rows, self.center)
+        self.hessian = rows.glm_hessian(
+            self.loss, *self._seen(theta, b), self.concept, self.weights, center=center
         )
         self._inverted = None
 
-    def inverse(self, C: Array) -> Callable[[Array], Array]:
-        """A guess of the inverse Hessian, for gradients in Θ with b as the last row.
+    def inverse(
+        self, C: Array, theta: Array | None = None, b: Array | None = None
+    ) -> Callable[[Array], Array]:
+        """A preconditioner: a guess of the inverse Hessian, for gradients in Θ, b as the last row.
 
-        The Hessian itself if it was formed, else one from the mean curvature C (m x m) and Σxx.
+        The Hessian itself if it was formed, else one from the mean curvature C (m x m) and Σxx;
+        given the point (Θ, b), one of two levels where there are many classes.
         """
         if self.hessian is not None:
             return self._hessian_inverse()
         least = 1e-3 * self.alpha
         C = C + max(least, 1e-3 * float(np.trace(C)) / len(C)) * np.eye(len(C))
+        if theta is not None and b is not None and self.two_level:
+            assert self._coarse is not None
+            sample, B = self._coarse
+            at = self.erase_transposed(theta), b
+
+            def hessian(D: Array) -> Array:
+                return coarse_hessian(sample, self.loss, *at, D)
+
+            return two_level_inverse(*self._spread_axes, C, self.alpha, self.right.T, B, hessian)
         if self.is_projector and self.moments.xx is not None:
             base = kronecker_inverse(*self._spread_axes, C, self.alpha, self.right.T)
         else:
             base = self._rough_inverse(float(np.trace(C)) / len(C))
-        return lambda G: np.vstack([base(G[:-1]), np.linalg.solve(C, G[-1])])
+        of_b = np.linalg.inv(C)
+        return lambda G: np.vstack([base(G[:-1]), of_b @ G[-1]])
+
+    @property
+    def two_level(self) -> bool:
+        """Whether the preconditioner is that of two levels."""
+        return self.hessian is None and self.is_projector and self._coarse is not None
+
+    @cached_property
+    def _coarse(self) -> tuple[Sample, Array] | None:
+        """Some rows and what tells their classes apart, where a preconditioner is to use them."""
+        m = self.null.gradient.shape[1]
+        if m < 3 or self.may_form_hessian or self.moments.xx is None or not self.fit_intercept:
+            return None
+        U, s, _ = np.linalg.svd(self.null.gradient / self.unit, full_matrices=False)
+        B = U[:, s > COARSE_LEAST * s[0]][:, : COARSE // m]
+        size = min(COARSE_ROWS, self.rows.n_samples)
+        rows, index = self.rows.subset(size, np.random.default_rng(0))
+        centred = rows.array() - self.moments.mean_x
+        X = (centred / np.ravel(self.unit)).astype(np.float32)
+        weights = np.ones(size) if self.weights is None else self.weights[index]
+        Y = self.loss.encoder(self.concept.take(index))(0, size)
+        return Sample(X, Y, weights), B
 
     @cached_property
     def _spread_axes(self) -> tuple[Array, Array]:

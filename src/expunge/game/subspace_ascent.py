@@ -174,7 +174,7 @@ class _Climb:
         try:
             for ridge in ridges + self.between:
                 self.ascent.at_ridge(ridge)
-                U = self.ascent.climb(U, 6, ROUGH, 1e-2)[0].U
+                U = self.ascent.climb(U, 6, 10 * ROUGH, 1e-2)[0].U
         except KeyboardInterrupt:
             return self._interrupted([U, self.ascent.reached])
         self.ascent.at_ridge(self.final)

@@ -8,6 +8,7 @@ others, what is left of it is no larger than their errors, and these follow what
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["apply_to_array", "block_map", "overlaps_itself", "rows_of_a_block"]
 
 WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
-CACHED = 3 << 14  # numbers of a block: 384 kilobytes as float64, so it stays in cache
+CACHED = 3 << 15  # numbers of a block: 768 kilobytes as float64, so it stays in cache
+SPAN_BLOCKS = 16  # blocks a thread does before it looks for more
 
 
 def apply_to_array(
@@ -62,18 +64,20 @@ def apply_to_array(
     _check_out(out, X, dtype)
     rows, target = X.reshape(-1, d), out.reshape(-1, d)
     size, erase = rows_of_a_block(d), block_map(erasure, narrow=dtype.itemsize < 8)
-    watch = Watch(erasure.rank)
+    direct = dtype == np.float64 and target.flags.c_contiguous  # no room for a block is needed
+    watch, own = Watch(erasure.rank), local()  # every thread keeps its room from span to span
 
     def apply(start: int, stop: int) -> None:
-        room = np.empty((2, min(size, stop - start), d))
+        if not hasattr(own, "room"):
+            own.room = np.empty((2 - direct, min(size, len(rows)), d))
         for lo, hi in blocks(start, stop, size):
-            block, spare = room[:, : hi - lo]
+            block = target[lo:hi] if direct else own.room[-1, : hi - lo]
             np.copyto(block, rows[lo:hi], casting="same_kind")
-            erase(block, spare)
-            np.copyto(target[lo:hi], block, casting="same_kind")
-            watch.see(target[lo:hi])
+            watch.see(erase(block, own.room[0, : hi - lo]))
+            if not direct:
+                np.copyto(target[lo:hi], block, casting="same_kind")
 
-    map_spans(watch.over(apply), rows.shape[0], d)
+    map_spans(watch.over(apply), rows.shape[0], d, span=SPAN_BLOCKS * size)
     if check:
         watch.settle(rows, target)
     return out
@@ -84,7 +88,7 @@ def rows_of_a_block(n_features: int) -> int:
     return max(1, CACHED // n_features)
 
 
-def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], None]:
+def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], Array]:
     """The map on one block of float64, in place: a function of the block and room of its size.
 
     The coordinates that are taken away are those of x - c. For rows of float64 it is x - c that is
@@ -100,24 +104,30 @@ def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], Non
 
     Returns
     -------
-    function (block, spare) -> None
-        Of two arrays of shape (k, d) in C order.
+    function (block, spare) -> coordinates
+        Of two arrays of shape (k, d) in C order; gives the coordinates that were taken away, of
+        shape (k, r) or, at rank 1, (k,).
     """
     left, right = np.ascontiguousarray(erasure.left.T), erasure.right.T
     center, offset = erasure.center, erasure.offset
-    origin = 0.0 if center is None else center @ right
+    origin = np.zeros(erasure.rank) if center is None else center @ right
+    rank_one = erasure.rank == 1
+    if rank_one:
+        left, right, origin = left[0], right[:, 0], origin[0]
 
-    def erase(block: Array, spare: Array) -> None:
+    def erase(block: Array, spare: Array) -> Array:
         if center is None or narrow:
-            coordinates = block @ right - origin
+            coordinates = block @ right
+            coordinates -= origin
         else:
             coordinates = np.subtract(block, center, out=spare) @ right
-        if erasure.rank == 1:
-            dger(-1.0, left[0], coordinates[:, 0], a=block.T, overwrite_a=True)
+        if rank_one:
+            dger(-1.0, left, coordinates, a=block.T, overwrite_a=True)
         else:
             block -= np.matmul(coordinates, left, out=spare)
         if offset is not None:
             block += offset
+        return coordinates
 
     return erase
 

@@ -14,7 +14,13 @@ from torch.autograd import forward_ad
 
 from expunge.errors import InputError
 from expunge.parallel import blocks, map_spans
-from expunge.rows.apply import apply_to_array, block_map, overlaps_itself, rows_of_a_block
+from expunge.rows.apply import (
+    SPAN_BLOCKS,
+    apply_to_array,
+    block_map,
+    overlaps_itself,
+    rows_of_a_block,
+)
 from expunge.rows.finite import Watch, refuse_infinite
 
 if TYPE_CHECKING:
@@ -162,7 +168,7 @@ def _apply_to_half(erasure: Erasure, rows: torch.Tensor, target: torch.Tensor) -
             erase(block.numpy(), spare.numpy())
             copy_serially(block, target[lo:hi])
 
-    map_spans(Watch(1).over(apply), rows.shape[0], d)
+    map_spans(Watch(1).over(apply), rows.shape[0], d, span=SPAN_BLOCKS * size)
 
 
 def copy_serially(source: torch.Tensor, target: torch.Tensor) -> None:

@@ -1,9 +1,9 @@
 """Whether erased rows are numbers: noticed within the pass, at next to no cost.
 
 A NaN or an infinity anywhere in a row x makes the coordinates (x - c) Rᵀ that are taken from it NaN
-or infinite, and with them every entry of the erased row. So one column of the result shows them
-all. That finite rows leave the range of their type is seen by the processor, whose flags NumPy
-reads after each step. Either is a suspicion only: the result is then looked at entry by entry.
+or infinite. So these few numbers show them all. That finite rows leave the range of their type is
+seen by the processor, whose flags NumPy reads after each step. Either is a suspicion only: the
+result is then looked at entry by entry.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Watch:
     >>> import numpy as np
     >>> from expunge.rows.finite import Watch
     >>> watch = Watch(1)
-    >>> watch.see(np.array([[1.0, 2.0], [np.nan, np.nan]]))
+    >>> watch.see(np.array([1.0, np.nan]))
     >>> watch.suspicious
     True
     """
@@ -66,10 +66,10 @@ class Watch:
     def _flagged(self, *event: Any) -> None:
         self.suspicious = True
 
-    def see(self, erased: NDArray[Any]) -> None:
-        """Look at a block of erased rows (k x d)."""
-        column = erased[:, 0]
-        if not isfinite(column.dot(column)):  # blocks are small, so the quickest question counts
+    def see(self, coordinates: NDArray[Any]) -> None:
+        """Look at the coordinates that were taken from a block of rows."""
+        flat = coordinates.ravel()
+        if not isfinite(flat.dot(flat)):  # blocks are small, so the quickest question counts
             self.suspicious = True
 
     def settle(self, X: NDArray[Any], out: NDArray[Any]) -> None:
