@@ -31,6 +31,7 @@ def test_a_wide_concept_does_not_hide_what_is_left_of_another():
         assert "no excuse" in a.verdict.excuse
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.UnitsMatter")
 @pytest.mark.parametrize("eraser", [ex.SAL(1), ex.INLP(1)], ids=repr)
 def test_a_wide_column_does_not_hide_what_is_left_in_others(eraser):
     rng = np.random.default_rng(1)
