@@ -38,8 +38,8 @@ def own_units(X: NDArray[Any]) -> Array | None:
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> own_units(X) is None
     True
-    >>> own_units(X * [1, 0, 1000]).round()
-    array([   1.,   inf, 1020.])
+    >>> [round(float(unit), -1) for unit in own_units(X * [10, 0, 1000])]
+    [10.0, inf, 1020.0]
     """
     low, width = X.min(axis=0), _range(X)
     there = width > 0
