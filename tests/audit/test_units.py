@@ -106,6 +106,11 @@ def test_a_column_of_which_rounding_is_left_says_nothing():
     after[:, 2] = 1e-13 * rng.normal(size=200) + 1e-3 * before[:, 0]  # small, but not rounding
     np.testing.assert_array_equal(flattened(after, before), after)
     assert flattened(before, before) is before
+    before[:, 2] = 0
+    after = before - np.outer(before[:, 0], [1, 0, 1e-17])  # the last digits of a direction
+    assert np.ptp(flattened(after, before)[:, 2]) == 0
+    after = before - np.outer(before[:, 0], [1, 0, 1e-9])
+    np.testing.assert_array_equal(flattened(after, before), after)
 
 
 def test_units_are_those_of_each_column_and_constants_have_none():

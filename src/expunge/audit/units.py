@@ -13,6 +13,7 @@ __all__ = ["flattened", "own_units"]
 
 UNEVEN = 10.0  # times the spread of the narrowest column that make columns uneven
 ROUNDING = 32  # units in the last place that are left of a column of which all was erased
+WRITTEN = 1e-12  # of the largest change, that rounding of a map in float64 writes to other columns
 
 
 def own_units(X: NDArray[Any]) -> Array | None:
@@ -62,7 +63,8 @@ def flattened(after: NDArray[Any], before: NDArray[Any]) -> NDArray[Any]:
 
     What rounding leaves of a column of which all was erased says nothing. The size of rounding is
     that of the column's own numbers, before and after. A column that the erasure did not narrow,
-    however few digits it has, is left as it is.
+    however few digits it has, is left as it is. One that was constant stays so if what was written
+    to it is rounding of the change as a whole: the directions of a map are exact to so many digits.
 
     Parameters
     ----------
@@ -85,7 +87,12 @@ def flattened(after: NDArray[Any], before: NDArray[Any]) -> NDArray[Any]:
         return after
     size = np.maximum(np.abs(before).max(axis=0), np.abs(after).max(axis=0)).astype(np.float64)
     width, was = _range(after), _range(before)
-    small = width <= ROUNDING * float(np.finfo(after.dtype).eps) * size
+    level = ROUNDING * float(np.finfo(after.dtype).eps) * size
+    written = (was == 0) & (width > 0)
+    if written.any():
+        moved = float(np.abs(np.subtract(after, before, dtype=np.float64)).max())
+        level[written] = np.maximum(level[written], WRITTEN * moved)
+    small = width <= level
     narrowed = small & (width > 0) & ((was == 0) | (width < was / 2))
     if not narrowed.any():
         return after
