@@ -108,6 +108,11 @@ def test_a_column_of_which_rounding_is_left_says_nothing():
     np.testing.assert_array_equal(found, after)
     rows = check_rows(before)
     assert flattened(rows, rows) is rows
+    before[:, 2] = 0
+    after = before - np.outer(before[:, 0], [1, 0, 1e-17])  # the last digits of a direction
+    assert np.ptp(flattened(check_rows(after), rows).array()[:, 2]) == 0
+    after = before - np.outer(before[:, 0], [1, 0, 1e-9])
+    np.testing.assert_array_equal(flattened(check_rows(after), rows).array(), after)
 
 
 def test_units_are_those_of_each_column_and_constants_have_none():

@@ -145,11 +145,14 @@ def _recorded(given: Given, roles: Roles, record: dict[str, Any], fitted: _Colum
     found = variances[list(fitted.audited)]
     if kind == "classes":
         places = [fitted.whole.index(j) for j in fitted.audited]
-        shares = _shares(variances[list(fitted.whole)])[places]
+        shares = _shares(variances[list(fitted.whole)])
         there = np.unique(here.values)
+        counts = np.bincount(here.values)[there] / here.n_samples
+        if len(shares) == len(there) == 2:  # variances do not tell which was the larger of the two
+            shares = shares if np.argmax(shares[places]) == np.argmax(counts) else shares[::-1]
+        shares = shares[places]
         total = float(shares[there].sum())
         size, shares = size * total, shares[there] / total
-        counts = np.bincount(here.values)[there] / here.n_samples
         if _unlike(shares, counts, size, here.n_samples):
             return FitFacts(
                 None, None, "its classes had other shares in the fit: it may be another concept"

@@ -15,6 +15,7 @@ __all__ = ["flattened", "own_units"]
 
 UNEVEN = 10.0  # times the spread of the narrowest column that make columns uneven
 ROUNDING = 32  # units in the last place that are left of a column of which all was erased
+WRITTEN = 1e-12  # of the largest change, that rounding of a map in float64 writes to other columns
 
 
 def own_units(X: NDArray[Any]) -> Array | None:
@@ -40,8 +41,8 @@ def own_units(X: NDArray[Any]) -> Array | None:
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> own_units(X) is None
     True
-    >>> own_units(X * [1, 0, 1000]).round()
-    array([   1.,   inf, 1020.])
+    >>> [round(float(unit), -1) for unit in own_units(X * [10, 0, 1000])]
+    [10.0, inf, 1020.0]
     """
     low, width = X.min(axis=0), _range(X)
     there = width > 0
@@ -64,7 +65,8 @@ def flattened(after: Rows, before: Rows) -> Rows:
 
     What rounding leaves of a column of which all was erased says nothing. The size of rounding is
     that of the column's own numbers, before and after. A column that the erasure did not narrow,
-    however few digits it has, is left as it is.
+    however few digits it has, is left as it is. One that was constant stays so if what was written
+    to it is rounding of the change as a whole: the directions of a map are exact to so many digits.
 
     Parameters
     ----------
@@ -88,7 +90,14 @@ def flattened(after: Rows, before: Rows) -> Rows:
     (low, high, _), (least, most, _) = extent(after), extent(before)
     size = np.max(np.abs([low, high, least, most]), axis=0)
     width, was = high - low, most - least
-    small = width <= ROUNDING * after.eps * size
+    level = ROUNDING * after.eps * size
+    written = (was == 0) & (width > 0)
+    if written.any():
+        pairs = zip(before.arrays(), after.arrays(), strict=True)
+        moves = (np.subtract(B, A, dtype=np.float64) for (_, A), (_, B) in pairs)
+        moved = max(float(np.abs(move).max()) for move in moves)
+        level[written] = np.maximum(level[written], WRITTEN * moved)
+    small = width <= level
     narrowed = small & (width > 0) & ((was == 0) | (width < was / 2))
     if not narrowed.any():
         return after

@@ -13,7 +13,7 @@ from expunge.number_text import in_words
 
 __all__ = ["Verdict", "verdict_of"]
 
-IF_THE_SAME = ", if this is the concept it was fitted for"
+IF_THE_SAME = "if this is the concept it was fitted for"
 
 Answer = Literal["at chance", "found", "cannot tell", "not shown"]
 
@@ -36,6 +36,8 @@ class Verdict:
         One or two sentences.
     lines : tuple of str
         The reasons, one per line.
+    condition : str
+        On which sampling error of the fit explains what was found; empty where there is none.
     """
 
     linear: Answer
@@ -44,6 +46,7 @@ class Verdict:
     excuse: str
     headline: str
     lines: tuple[str, ...]
+    condition: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -91,18 +94,19 @@ def verdict_of(
         )
     linear, nonlinear = fresh.after.get("linear"), fresh.after.get("nonlinear")
     explained = _explained(linear, residue, facts)
+    condition = "" if facts.sure or residue is None else IF_THE_SAME
     lines = []
     for name, protocol in (("rows of the fit", same), ("fresh rows", fresh)):
         results = () if protocol is None else protocol.after.values()
         lines += [f"{name}, {_sentence(result)}" for result in results]
     if residue is not None and linear is not None:
-        lines.append(_residue_line(residue, linear) + ("" if facts.sure else IF_THE_SAME))
+        lines.append(_residue_line(residue, linear) + (f", {condition}" if condition else ""))
     elif excuse and linear is not None:
         lines.append(excuse)
     found = linear is not None and linear.status == "found"
     why = excuse if found and facts.exact is False else ""
     said = [
-        _claim("Linear probes", linear, leak, explained, why, sure=facts.sure),
+        _claim("Linear probes", linear, leak, explained, why, condition),
         _claim("Non-linear probes", nonlinear, leak, None, ""),
     ]
     return Verdict(
@@ -112,6 +116,7 @@ def verdict_of(
         excuse,
         " ".join(claim for claim in said if claim),
         tuple(lines),
+        condition,
     )
 
 
@@ -143,8 +148,7 @@ def _claim(
     leak: float,
     explained: bool | None,
     excuse: str,
-    *,
-    sure: bool = True,
+    condition: str = "",
 ) -> str:
     """The verdict on a family of probes in one sentence."""
     if result is None:
@@ -158,7 +162,7 @@ def _claim(
             f"few to exclude an excess of {in_words(result.statistic, leak)}."
         )
     why = ", which sampling error of the fit explains" if explained else ""
-    why += IF_THE_SAME if explained and not sure else ""
+    why += f", {condition}" if explained and condition else ""
     why = f"; {excuse}" if excuse else why
     return f"{title}: still find it, {value}{why}."
 

@@ -85,6 +85,8 @@ def _excuse(audit: Audit) -> str:
     verdict = audit["verdict"]
     if verdict["excuse"]:
         return f"{_sentence(verdict['excuse'])} "
+    if verdict["explained"] and verdict.get("condition"):
+        return f"No more than the sampling error of the fit explains, {verdict['condition']}. "
     return {
         True: "No more than the sampling error of the fit explains. ",
         False: "More than the sampling error of the fit explains. ",
