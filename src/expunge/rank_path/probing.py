@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.disguise import resemblance
 from expunge.audit.fresh import fresh_rows
-from expunge.audit.given import gather
+from expunge.audit.given import Part, gather
 from expunge.audit.held_out import as_given
 from expunge.audit.probes import choose_probes
 from expunge.audit.probing import Sizes, Terms, fresh_protocol, same_protocol, too_few
 from expunge.audit.protocol import FamilyResult
 from expunge.audit.remembered import remembered
 from expunge.audit.residue import Residue, expected_residue, of_tested_classes
+from expunge.audit.units import flattened
 from expunge.concept import Concept
+from expunge.erasers import SAL
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_number
@@ -47,6 +51,8 @@ class Probing:
     notes : list of str
     tested : Concept or None
         That of the fresh rows, once they were probed.
+    disguised : bool or None
+        Whether test rows look like rows of the fit in another form; None: not looked at yet.
     """
 
     X: NDArray[Any]
@@ -55,6 +61,7 @@ class Probing:
     terms: Terms
     notes: list[str] = field(default_factory=list)
     tested: Concept | None = None
+    disguised: bool | None = None
 
     @classmethod
     def of(
@@ -124,11 +131,29 @@ class Probing:
         if len(new) == 0 or too_few(new):
             self._note(f"of the {len(test):,} test rows {len(new):,} are fresh, too few to probe")
             return None, None
+        if self._looks_like_the_fit(new):
+            return None, None
         if left:
             self._note(f"{left:,} of the {len(test):,} test rows are rows of the fit, and left out")
         self.tested = new.concept
         same = same_protocol(train, new, self.terms).after["linear"]
         return same, fresh_protocol(new, self.terms).after["linear"]
+
+    def _looks_like_the_fit(self, new: Part) -> bool:
+        """Whether test rows may be rows of the fit in another form, by an exact erasure of both."""
+        if self.disguised is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a method that nobody asked for
+                eraser = SAL(concept_type=self.concept.kind).fit(self.X, as_given(self.concept))
+            after = np.asarray(eraser.erasure_.transform(new.before))
+            part = replace(new, after=flattened(after, new.before))
+            self.disguised = resemblance(part, eraser.erasure_, len(self.X)) != "none"
+        if self.disguised:
+            self._note(
+                f"the {len(new):,} test rows fit the erasure more closely than rows it has not "
+                "seen: they look like rows of the fit in another form, and were not probed"
+            )
+        return self.disguised
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
