@@ -234,3 +234,15 @@ def test_test_rows_must_fit():
     binary = plant("binary")
     with pytest.raises(ex.InputError, match="no new classes"):
         ex.rank_path(binary.X, binary.y, ranks=[1], X_test=binary.X, y_test=binary.y + 5)
+
+
+def test_test_rows_that_are_the_fit_in_another_type_are_not_probed():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    X = (rng.normal(size=(600, 6)) + np.outer(y, np.eye(6)[0])).astype(np.float32)
+    half = X[:300].astype(np.float16)
+    path = ex.rank_path(X[:300], y[:300], ranks=[1], X_test=half, y_test=y[:300], **FAST)
+    assert path.points[1].fresh is None
+    assert "in another form" in str(path).replace("\n ", "")
+    path = ex.rank_path(X[:300], y[:300], ranks=[1], X_test=X[300:], y_test=y[300:], **FAST)
+    assert path.points[1].fresh is not None

@@ -15,7 +15,7 @@ from expunge.audit.fresh import (
 )
 from expunge.audit.given import AuditedRows, Given
 from expunge.audit.repeats import by_chance
-from expunge.audit.sampling import too_few
+from expunge.audit.sampling import FEWEST, too_few
 
 __all__ = ["Roles", "roles_of"]
 
@@ -176,6 +176,8 @@ def _enough(part: AuditedRows, freshness: Freshness) -> tuple[AuditedRows | None
     new = part if freshness.fresh.all() else part.take(freshness.fresh)
     if not len(new):
         return None, "all test rows are rows the eraser was fitted on"
+    if len(new) < FEWEST:
+        return None, f"only {len(new)} of the test rows are fresh, too few to probe"
     if why := too_few(new):
         return None, f"{len(new):,} of the test rows are fresh, but {why}"
     return new, ""

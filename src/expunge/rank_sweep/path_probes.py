@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from expunge.audit.disguise import resemblance
 from expunge.audit.families import FamilyResult
 from expunge.audit.fresh import fresh_rows
-from expunge.audit.given import as_given, gather
-from expunge.audit.lazy_rows import SelectedRows
+from expunge.audit.given import AuditedRows, as_given, gather
+from expunge.audit.lazy_rows import ChangedRows, SelectedRows
 from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes, fresh_protocol, same_protocol
 from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.audit.sampling import too_few
+from expunge.audit.units import flattened
 from expunge.concept import Concept
+from expunge.erasers import SAL
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_number
@@ -46,6 +50,8 @@ class PathProbes:
     notes : list of str
     tested : Concept or None
         That of the fresh rows, once they were probed.
+    disguised : bool or None
+        Whether test rows look like rows of the fit in another form; None: not looked at yet.
     """
 
     rows: SelectedRows
@@ -54,6 +60,7 @@ class PathProbes:
     terms: Terms
     notes: list[str] = field(default_factory=list)
     tested: Concept | None = None
+    disguised: bool | None = None
 
     @classmethod
     def of(
@@ -118,11 +125,30 @@ class PathProbes:
         if len(new) == 0 or too_few(new):
             self._note(f"of the {len(test):,} test rows {len(new):,} are fresh, too few to probe")
             return None, None
+        if self._looks_like_the_fit(new):
+            return None, None
         if left:
             self._note(f"{left:,} of the {len(test):,} test rows are rows of the fit, and left out")
         self.tested = new.concept
         same = same_protocol(train, new, self.terms).after["linear"]
         return same, fresh_protocol(new, self.terms).after["linear"]
+
+    def _looks_like_the_fit(self, new: AuditedRows) -> bool:
+        """Whether test rows may be rows of the fit in another form, by an exact erasure of both."""
+        if self.disguised is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a method that nobody asked for
+                eraser = SAL(concept_type=self.concept.kind).fit(self.rows, as_given(self.concept))
+            erasure = eraser.erasure_
+            after = ChangedRows(new.before, lambda X, index: erasure.transform(X))
+            part = replace(new, after=flattened(after, new.before))
+            self.disguised = resemblance(part, erasure, self.rows.n_samples) != "none"
+        if self.disguised:
+            self._note(
+                f"the {len(new):,} test rows fit the erasure more closely than rows it has not "
+                "seen: they look like rows of the fit in another form, and were not probed"
+            )
+        return self.disguised
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
