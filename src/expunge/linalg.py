@@ -21,6 +21,7 @@ __all__ = [
     "fix_signs",
     "inverse_root",
     "least_variance_directions",
+    "positive_cholesky",
     "range_basis",
     "whitening_pair",
 ]
@@ -176,3 +177,27 @@ def inverse_root(S: Array) -> Array:
     kept = eigenvalues > 1e-12 * max(eigenvalues[-1], 0.0)
     V = V[:, kept]
     return np.asarray((V / np.sqrt(eigenvalues[kept])) @ V.T)
+
+
+def positive_cholesky(H: Array) -> tuple[Array, bool]:
+    """Factor of a matrix that is positive definite but for rounding, by as much more as it takes.
+
+    It only guides steps, so a little too much on the diagonal does no harm.
+
+    Parameters
+    ----------
+    H : array of shape (n, n), symmetric
+
+    Returns
+    -------
+    (array, bool)
+        As `scipy.linalg.cho_factor` gives it, for `cho_solve`.
+    """
+    size = float(np.abs(np.diag(H)).max(initial=0.0)) or 1.0
+    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
+        try:
+            bent = H if more == 0 else H + more * size * np.eye(len(H))
+            return scipy.linalg.cho_factor(bent, lower=True)  # type: ignore[no-any-return]
+        except (scipy.linalg.LinAlgError, ValueError):
+            continue
+    return np.sqrt(size) * np.eye(len(H)), True

@@ -193,7 +193,7 @@ def test_settings_are_in_the_record(tmp_path):
     parameters = ex.Erasure.load(tmp_path / "e").meta["parameters"]
     assert parameters["solver"] == repr(solver)
     assert "explore=1" in parameters["solver"]
-    assert (parameters["random_state"], parameters["loss"]) == (7, "cross_entropy")
+    assert (parameters["random_state"], parameters["loss"]) == (7, "auto")
 
 
 def test_a_loss_object_plays_below_the_rank():

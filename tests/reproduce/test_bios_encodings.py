@@ -47,12 +47,13 @@ def corpus(tmp_path_factory):
 
 def a_run(corpus, tiny, out, tell=None, number=0):
     settings = RunSettings(2, options={"encoder": tiny, "steps": "40"})
+    tell = tell or (lambda share, note="": None)
     return ExperimentRun(out, load(corpus, settings), settings, number, tell)
 
 
 def test_all_runs_share_one_file_of_encodings(corpus, tiny, tmp_path):
     first = frozen(a_run(corpus, tiny, tmp_path))
-    (file,) = (tmp_path / "runs").glob("*.npz")
+    (file,) = tmp_path.glob("*.npz")
     written = file.stat().st_mtime_ns
     second = a_run(corpus, tiny, tmp_path, number=1)
     assert np.array_equal(frozen(second), first)

@@ -51,9 +51,9 @@ def certified(erasure: Erasure, part: AuditedRows, seed: int) -> Certified:
     loss = loss_for("auto", concept.kind, concept.width)
     moments = rows.moments(concept, second=False)
     kept = kept_in_rows(rows, erasure, moments, concept, None)
-    quick = certify_moments(moments, erasure, loss, kept=kept)
+    quick = certify_moments(moments, erasure, loss, smallest=True)
     if quick.erased:
-        return Certified(quick, len(part), len(part))
+        return Certified(quick.in_units(kept), len(part), len(part))
     sample = stratified(concept, ROWS, seed)
     found = certify(rows.take(sample), concept.take(sample), erasure, loss, kept=kept)
     return Certified(found, len(sample), len(part))

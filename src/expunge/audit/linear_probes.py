@@ -25,7 +25,7 @@ TOL = 1e-6
 MAX_PASSES = 200
 
 
-def logistic_scores(training: Training, X: Array, alpha: float) -> Array:
+def logistic_scores(training: Training, X: Array, alpha: float, *, own_units: bool = True) -> Array:
     """Log-odds on the rows X of a logistic regression: (n x classes) or (n x labels).
 
     Parameters
@@ -34,13 +34,16 @@ def logistic_scores(training: Training, X: Array, alpha: float) -> Array:
     X : array of shape (n, d)
     alpha : float
         Ridge, relative to the mean variance of a column.
+    own_units : bool
+        Whether columns of uneven spread are scaled one by one; not where they are coordinates.
 
     Returns
     -------
     array of shape (n, width)
         Up to a constant per row.
     """
-    training, X = training.even, training.scaled(X)
+    if own_units:
+        training, X = training.even, training.scaled(X)
     return _one_per_class(_trained(training.problem("cross_entropy"), X, alpha), training)
 
 

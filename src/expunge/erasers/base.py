@@ -402,6 +402,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         if solution.shift is None:
             taken = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
             left, right = s * solution.left[:, taken], solution.right[taken]
+            if solution.center is not None:  # a constant column stays so to the last digit: scaled
+                varies = moments.squares > 0  # by its spread, it would show what was taken away
+                left, right = left * varies[:, None], right * varies
             return Erasure(left, right, solution.center, meta=meta)
         return ConditionalErasure(
             solution.shift,

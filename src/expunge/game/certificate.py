@@ -274,6 +274,7 @@ def certify_moments(
     alpha: float = 1e-4,
     tol: float = 1e-6,
     kept: Kept | None = None,
+    smallest: bool = False,
 ) -> Certificate:
     """Certificate from moments alone, by the bound at Θ = 0; exact for closed forms.
 
@@ -283,13 +284,15 @@ def certify_moments(
     erasure, loss, fit_intercept, alpha, tol, kept
         As in `certify`. Where nothing is known of the rows after the erasure, each column has
         the smallest unit it could have: nothing can hide.
+    smallest : bool
+        Whether to take these units in any case: where `kept` is no more than an estimate.
 
     Returns
     -------
     Certificate
         Its `value` is a valid bound for any erasure, but a loose one where much is left.
     """
-    kept = kept or kept_in_moments(moments, erasure)
+    kept = None if smallest else kept or kept_in_moments(moments, erasure)
     units = _least_units(moments, erasure) if kept is None else kept.spreads
     parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units, None)
     return _certificate(parts, moments, loss, alpha, tol, units, kept)

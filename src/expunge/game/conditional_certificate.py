@@ -54,7 +54,7 @@ def certify_conditional(
     """
     identity = Erasure.identity(moments.n_features)
     moved = replace(moments, xz=erasure.cross_covariance_left(moments.xz, moments.zz), xx=None)
-    quick = certify_moments(moved, identity, loss, **terms)  # in the smallest units there could be
+    quick = certify_moments(moved, identity, loss, smallest=True, **terms)
     if quick.erased:
         return quick if kept is None else quick.in_units(kept)
     if rows is None or concept is None:

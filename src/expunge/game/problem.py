@@ -24,7 +24,7 @@ from expunge.game.kronecker import kronecker_inverse
 from expunge.game.losses import Loss
 from expunge.game.null_model import Observed, null_model
 from expunge.game.two_level import Sample, coarse_hessian, two_level_inverse
-from expunge.linalg import Array
+from expunge.linalg import Array, positive_cholesky
 from expunge.moments import Moments
 from expunge.rows.base import GlmPass, Rows
 from expunge.rows.dense import DenseRows
@@ -281,7 +281,7 @@ class Problem:
         AU = np.einsum("...ij,jk->...ik", A, U, optimize=True)
         m, size, K = A.shape[0], A.shape[-1], U.shape[1]
         if A.ndim == 3:
-            small = [_cholesky(U.T @ block) for block in AU]
+            small = [positive_cholesky(U.T @ block) for block in AU]
 
             def separate(G: Array) -> Array:
                 columns = zip(small, AU, G.T, strict=True)
@@ -290,7 +290,7 @@ class Problem:
 
             return separate
         T = AU.reshape(m * size, m * K)
-        coupled = _cholesky(np.einsum("ji,kjlc->kilc", U, AU).reshape(m * K, m * K))
+        coupled = positive_cholesky(np.einsum("ji,kjlc->kilc", U, AU).reshape(m * K, m * K))
 
         def joint(G: Array) -> Array:
             share = scipy.linalg.cho_solve(coupled, T.T @ G.T.ravel(), check_finite=False)
@@ -336,7 +336,7 @@ class Problem:
             return lambda G: G / (curvature + self.alpha)
         H = self.erase(self.erase(self._second_moment()).T) * curvature
         H[np.diag_indices_from(H)] += self.alpha
-        factor = _cholesky(H)
+        factor = positive_cholesky(H)
         return lambda G: np.asarray(scipy.linalg.cho_solve(factor, G, check_finite=False))
 
 
@@ -346,23 +346,8 @@ def _in_units(erasure: Erasure, units: Array) -> Erasure:
     return Erasure(erasure.left / units[:, None], erasure.right * units, center, offset)
 
 
-def _cholesky(H: Array) -> tuple[Array, bool]:
-    """Factor of a matrix that is positive definite but for rounding, by as much more as it takes.
-
-    It only guides steps, so a little too much on the diagonal does no harm.
-    """
-    size = float(np.abs(np.diag(H)).max(initial=0.0)) or 1.0
-    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
-        try:
-            bent = H if more == 0 else H + more * size * np.eye(len(H))
-            return scipy.linalg.cho_factor(bent, lower=True)  # type: ignore[no-any-return]
-        except (scipy.linalg.LinAlgError, ValueError):
-            continue
-    return np.sqrt(size) * np.eye(len(H)), True
-
-
 def _spd_inverse(H: Array) -> Array:
-    factor, _ = _cholesky(H)
+    factor, _ = positive_cholesky(H)
     lower, _ = scipy.linalg.lapack.dpotri(factor, lower=True)
     lower = np.tril(lower)
     return np.asarray(lower + np.tril(lower, -1).T)

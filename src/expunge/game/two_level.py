@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from expunge.game.kronecker import kronecker_inverse
 from expunge.game.losses import Loss
-from expunge.linalg import Array
+from expunge.linalg import Array, positive_cholesky
 from expunge.parallel import blocks
 
 __all__ = ["Sample", "coarse_hessian", "two_level_inverse"]
@@ -121,7 +121,7 @@ def two_level_inverse(
     H = hessian(D)
     ridge = np.append(np.full(q, alpha), LEAST * float(np.diag(H).max()))
     H[np.diag_indices_from(H)] += np.tile(ridge, m) + 1e-10 * float(np.diag(H).max())
-    factor = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
+    factor = positive_cholesky(H)
     fine = kronecker_inverse(variances, axes, C, alpha, np.hstack([U, B]))
 
     def solve(G: Array) -> Array:

@@ -108,7 +108,7 @@ def nearest_neighbours(
             "Ask for words that are among `words`",
         )
     rows = np.array([at[query] for query in queries], dtype=np.intp)
-    found = nearest_rows(V, rows, k)
+    found = nearest_rows(V, rows, k) if queries else ()
     return {q: tuple(str(words[i]) for i in near) for q, near in zip(queries, found, strict=True)}
 
 

@@ -37,7 +37,8 @@ def pixel_probe(ridge: float = RIDGE) -> Probe:
 
     def score(training: Training, X: Array, seed: int) -> ProbeScores:
         small, others, share = compact(training, X)
-        return ProbeScores(logistic_scores(small, others, ridge * share), True, small.prior)
+        S = logistic_scores(small, others, ridge * share, own_units=False)
+        return ProbeScores(S, True, small.prior)
 
     return Probe(f"logistic regression, ridge {ridge:g}", "linear", ("classes",), score)
 
