@@ -358,12 +358,18 @@ def _shift_for(X: Any, weights: Array | None, math: BlockMath) -> Array | None:
     Sums about zero are as good as sums about the mean until the mean exceeds the spread; then
     rows are shifted first. A shift that X's type holds exactly makes the subtraction exact too.
     """
-    index = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-    if not index.size:  # what does not count must not decide
+    if weights is None:
+        first, share = math.arrays(X[:BLOCK]), np.ones(min(BLOCK, len(X)))
+    else:  # what counts most decides, and what does not count must not
+        heaviest = np.sort(np.argsort(-weights, kind="stable")[:BLOCK])
+        share = weights[heaviest]
+        first = math.arrays(math.rows(X, heaviest))
+    if not share.sum() > 0:
         return None
-    first = math.arrays(X[:BLOCK] if weights is None else math.rows(X, index[:BLOCK]))
-    head = np.asarray(first, dtype=np.float64)
-    mean, sd = head.mean(axis=0), head.std(axis=0)
+    head, share = np.asarray(first, dtype=np.float64)[share > 0], share[share > 0]
+    share = share / share.sum()
+    mean = share @ head
+    sd = np.sqrt(share @ (head - mean) ** 2)
     if not np.any(np.abs(mean) > 2 * sd):
         return None
     mean = np.where((head == head[0]).all(axis=0), head[0], mean)  # a constant is its own mean

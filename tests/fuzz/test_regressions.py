@@ -112,6 +112,16 @@ def test_an_outlier_does_not_keep_a_predictor_searching_for_ever():
 
 
 PLANS = {
+    "the unit of a column of which float32 leaves few digits": Plan(
+        "INLP", rows=Rows(n=3, d=4, dtype="float16"), weights=Weights(ratio=1e8)
+    ),
+    "the unit of a column that others were mixed into": Plan(
+        "certify",
+        rows=Rows(n=4, d=6, gap=30.0, dtype="float32"),
+        target=Target("vector"),
+        weights=Weights(ratio=100.0),
+        erasure="LEACE",
+    ),
     "canonical correlation with a constant column": Plan(
         "RayleighEraser", rows=Rows(d=3, constants=1), parameters={"objective": "cca"}
     ),

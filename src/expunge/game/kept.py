@@ -128,8 +128,11 @@ def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
     T = S - erasure.left @ (erasure.right @ S)  # M Σ
     after = np.diag(T) - np.einsum("ij,ij->i", T @ erasure.right.T, erasure.left)
     before = moments.squares / moments.weight
-    noise = moments.eps * moments.n_features * before  # products of float32 tell no less apart
-    return _kept(before, np.where(after > noise, after, 0.0), moments)
+    # an entry of Σ is off by a few eps of the spreads it belongs to, and M adds these up
+    spread = np.sqrt(before)
+    reach = spread + np.abs(erasure.left) @ (np.abs(erasure.right) @ spread)
+    noise = 4 * moments.eps * reach**2
+    return _kept(before, np.where(after > noise, after, 0.0), moments, noise)
 
 
 def _mixes_nothing(erasure: Erasure, varies: NDArray[np.bool_]) -> bool:
@@ -150,14 +153,19 @@ def least_spreads(moments: Moments) -> Array:
     return np.minimum(LEAST * spread + FAR * np.abs(moments.mean_x), spread)
 
 
-def _kept(before: Array, after: Array, moments: Moments) -> Kept:
-    """From variances before and after on the same rows, and the moments of all rows before."""
+def _kept(before: Array, after: Array, moments: Moments, noise: Array | float = 0.0) -> Kept:
+    """From variances before and after on the same rows, and the moments of all rows before.
+
+    Spreads are those that are left for sure, if the variances after are off by `noise`.
+    """
     whole = moments.squares / moments.weight
     total = float(before.sum())
     share = np.divide(after, before, out=np.ones_like(before), where=before > 0)
     spread, size = np.sqrt(whole), np.abs(moments.mean_x)
     least = least_spreads(moments)
-    units = np.clip(spread * np.sqrt(share), least, spread)
+    sure = np.maximum(after - noise, 0.0)
+    units = np.sqrt(np.divide(sure, before, out=np.ones_like(before), where=before > 0))
+    units = np.clip(spread * units, least, spread)
     rounding = ROUNDING * (size + spread.max(initial=0.0))
     written = np.where(np.sqrt(after) > rounding, np.sqrt(after), 0.0)
     units = np.where(whole > 0, units, written)  # a constant column that was written to
