@@ -65,7 +65,8 @@ def shrink(covariance: Array, n: float, shrinkage: str | float) -> Array:
 def _share(S: Array, n: float, rule: str) -> float:
     if rule == "none":
         return 0.0
-    d = len(S)
+    d, size = len(S), float(np.abs(np.diag(S)).max(initial=0.0))
+    S = S / size if size > 0 else S  # the share has no unit, and squares could overflow
     square_of_trace, trace_of_square = float(np.trace(S)) ** 2, float(np.sum(S**2))
     spread = trace_of_square - square_of_trace / d
     if spread <= 0:

@@ -112,6 +112,15 @@ def test_an_outlier_does_not_keep_a_predictor_searching_for_ever():
 
 
 PLANS = {
+    "a stream that writes into a constant column, in small units": Plan(
+        "RLACE", rows=Rows(scale=1e-08, constants=1), parameters={"fit_intercept": False}
+    ),
+    "shrinkage of an outlier": Plan(
+        "LEACE", rows=Rows(outlier=1e100), parameters={"shrinkage": "oas"}
+    ),
+    "a ridge above those of the search": Plan(
+        "RLACE", target=Target("several"), parameters={"rank": 1, "alpha": 0.0565}
+    ),
     "the unit of a column of which float32 leaves few digits": Plan(
         "INLP", rows=Rows(n=3, d=4, dtype="float16"), weights=Weights(ratio=1e8)
     ),

@@ -33,6 +33,7 @@ from expunge.inputs import (
     check_weights,
     check_width,
 )
+from expunge.linalg import Array
 from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.parallel import blas_for
@@ -54,6 +55,7 @@ Guarantee = Literal[
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
 ROUNDING = 1e-9  # relative to its mean: the spread of a column that is constant
 DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
+DIGITS = 1e-12  # entries of a direction below this, where nothing varies, are rounding
 UNITS = 1000  # ratio of spreads from which one column decides for all
 WIDE = {  # what a concept that spans everything has too many of, and what to do
     "classes": ("classes", "Take fewer classes, concept_type='continuous' for numbers"),
@@ -402,9 +404,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         if solution.shift is None:
             taken = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
             left, right = s * solution.left[:, taken], solution.right[taken]
-            if solution.center is not None:  # a constant column stays so to the last digit: scaled
-                varies = moments.squares > 0  # by its spread, it would show what was taken away
-                left, right = left * varies[:, None], right * varies
+            if solution.center is not None:
+                left, right = _without_digits(left, right, moments.squares == 0)
             return Erasure(left, right, solution.center, meta=meta)
         return ConditionalErasure(
             solution.shift,
@@ -452,3 +453,15 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             "fingerprint": seen.seen.to_meta(),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }
+
+
+def _without_digits(left: Array, right: Array, constant: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Factors that leave constant columns alone where rounding alone would write to them.
+
+    Scaled by its spread of 1e-17, such a column would show all that was taken from the others.
+    """
+    size = np.abs(left).max(axis=0, initial=0.0)
+    rounding = constant[:, None] & (np.abs(left) <= DIGITS * size)
+    return np.where(rounding, 0.0, left), np.where(
+        rounding.T & (np.abs(right) <= DIGITS), 0.0, right
+    )

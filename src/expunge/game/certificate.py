@@ -300,7 +300,7 @@ def certify_moments(
 
 def _least_units(moments: Moments, erasure: Erasure) -> Array:
     """The smallest spread each column may have after an erasure, but for rounding."""
-    taken = np.linalg.norm(erasure.right * moments.spreads, axis=1)
+    taken = np.linalg.norm(erasure.right * np.sqrt(moments.squares / moments.weight), axis=1)
     written = LEAST * (np.abs(erasure.left) @ taken)  # a constant column may be written to
     units = np.where(moments.squares > 0, least_spreads(moments), written)
     return np.where(units > 0, units, 1.0)

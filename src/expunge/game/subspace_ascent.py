@@ -156,9 +156,9 @@ class _Climb:
         self.inner, self.flat = max(tol, 1e-7) / 100, 0.1 * float(np.sqrt(tol))
         if self.dear:
             self.inner, self.flat = ROUGH, 3 * float(np.sqrt(tol))
-        self.between = [float(np.sqrt(self.higher[-1] * self.final))] * bool(
-            self.dear and self.higher
-        )
+        self.between: list[float] = []
+        if self.dear and self.higher:
+            self.between = [float(np.sqrt(self.higher[-1] * self.final))]
         self.search: _Search | None = None
 
     def n_passes(self) -> int:
