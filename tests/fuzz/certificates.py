@@ -47,19 +47,20 @@ def check_certificate(
     if transformed is not None:
         slack = slack + 1e-3 * spreads(exact, case.w)
     unit = units(c, exact, case, slack)
-    F = features(exact, case, unit, intercept=intercept)
+    used = case.w > 0  # nothing is said of rows that do not count
+    F, Y, w = features(exact, case, unit, intercept=intercept)[used], Y[used], case.w[used]
     if not np.isfinite(F).all() or np.abs(F).max(initial=0) > 1e100:
         if not hasattr(eraser, "get_params"):
             return  # a projection of our own making, between columns too far apart to be judged
         raise Finding("silent", "erased rows are out of range", f"{np.abs(F).max():.3g}")
-    bounds = null_values(Y, case.w, loss, intercept)
+    bounds = null_values(Y, w, loss, intercept)
     bound = float(bounds.sum())
     if not np.isclose(c.bound, bound, rtol=1e-6, atol=1e-12):
         raise Finding("unsound", "wrong bound", f"{c.bound!r}, should be {bound!r}")
     tiny = 1e-9 * bound + 1e-12
     if not c.value <= c.primal * (1 + ROUNDING) + tiny <= c.bound * (1 + 2 * ROUNDING) + 3 * tiny:
         raise Finding("unsound", "not value <= primal <= bound", f"{c}")
-    best = best_predictor(F, Y, case.w, loss, c.alpha, intercept)
+    best = best_predictor(F, Y, w, loss, c.alpha, intercept)
     tiny += _noise(best.coef, rounding_of(eraser, case) / unit, loss, bound)
     if not c.value <= best.value * (1 + ROUNDING) + tiny:
         said = f"value {c.value:.9g} of bound {c.bound:.9g}, erased {c.erased}"
@@ -74,9 +75,8 @@ def check_certificate(
         return
     # "erased" is said of every label and every component, each by its own bound
     left = bounds - best.values
-    used = Y[case.w > 0]
-    if intercept and len(left) == used.shape[1]:
-        left[used.max(axis=0) == used.min(axis=0)] = 0  # what never varies, but for rounding
+    if intercept and len(left) == Y.shape[1]:
+        left[Y.max(axis=0) == Y.min(axis=0)] = 0  # what never varies, but for rounding
     worst = int(np.argmax(left - c.tol * bounds))
     if left[worst] > (c.tol + ROUNDING) * bounds[worst] + tiny * bounds[worst] / (bound or 1.0):
         raise Finding(
@@ -86,7 +86,7 @@ def check_certificate(
         )
     entropy = loss in ("logistic", "multinomial") and case.kind == "classes"
     if entropy and intercept and case.plan.seed % 2 == 0:
-        _check_scikit_learn(F, case, c, bound, tiny)
+        _check_scikit_learn(F, case.Z[used], w, c, bound, tiny)
 
 
 def _noise(coef: np.ndarray, rounding: np.ndarray, loss: str, bound: float) -> float:
@@ -104,20 +104,21 @@ def _loss_name(name: str, case: Case) -> str:
     return "multinomial" if case.kind == "classes" and case.Z.shape[1] > 2 else "logistic"
 
 
-def _check_scikit_learn(F: np.ndarray, case: Case, c: Any, bound: float, tiny: float) -> None:
+def _check_scikit_learn(
+    F: np.ndarray, Z: np.ndarray, w: np.ndarray, c: Any, bound: float, tiny: float
+) -> None:
     """An off-the-shelf classifier with a hundredth of the ridge gains at most 100 times the gap.
 
     With g(α) the gain at ridge α, concavity gives g(α/100) <= 100 g(α).
     """
-    used = case.w > 0
-    y, w, alpha = case.Z.argmax(axis=1)[used], case.w[used], c.alpha / SMALLER
+    y, alpha = Z.argmax(axis=1), c.alpha / SMALLER
     if alpha < 1e-7 or len(np.unique(y)) < 2 or np.abs(F).max() > 1e4:
         return  # it would not converge
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = LogisticRegression(C=1 / alpha, tol=1e-8, max_iter=500)
-        model.fit(F[used], y, sample_weight=w)
-    p = model.predict_log_proba(F[used])[np.arange(len(y)), y]
+        model.fit(F, y, sample_weight=w)
+    p = model.predict_log_proba(F)[np.arange(len(y)), y]
     reached = -(w @ p) + alpha / 2 * float(np.sum(model.coef_**2))
     allowed = SMALLER * (c.tol + ROUNDING) * bound
     if bound - reached > allowed + SMALLER * tiny:

@@ -236,6 +236,40 @@ PLANS = {
     "a comparison whose halves have different classes": Plan(
         "compare", target=Target("classes", 3, rare=True)
     ),
+    "rounds of least squares on a stream of float32": Plan(
+        "INLP",
+        seed=809414280,
+        rows=Rows(n=43, d=9, gap=30.0, dtype="float32"),
+        target=Target("several"),
+        parameters={"rank": 2, "loss": "squared"},
+    ),
+    "a stream of float32 whose classes are far apart": Plan(
+        "LEACE",
+        seed=920300890,
+        rows=Rows(n=37, d=6, gap=30.0, dtype="float32"),
+        target=Target("classes", count=4),
+    ),
+    "directions asked for where shrinkage made all classes alike": Plan(
+        "QuadraticLEACE",
+        seed=1422536046,
+        rows=Rows(n=31, d=4, gap=0.1),
+        parameters={"rank": 3, "label_free": True, "shrinkage": "ledoit_wolf"},
+    ),
+    "a huge number in a row of no weight": Plan(
+        "RLACE",
+        seed=2023997958,
+        rows=Rows(n=26, d=8, scale=1e-08, outlier=1e155),
+        target=Target("number"),
+        weights=Weights(1e6, 0.6),
+        parameters={"loss": "squared"},
+    ),
+    "steps smaller than the last digit, for ever": Plan(
+        "INLP",
+        seed=1435521042,
+        rows=Rows(n=29, d=5, gap=0.0, integers=True, constants=5, twins=True, home="fortran"),
+        target=Target("number", units=1e11, origin=1000.0),
+        parameters={"loss": "squared", "alpha": 1.39e-06, "tol": 0.00616},
+    ),
 }
 
 

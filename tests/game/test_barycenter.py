@@ -157,3 +157,11 @@ def test_one_direction_at_least_is_left():
     left, _ = different(covariances, sizes, means=np.array([[1.0, 0, -1], [0, 1, -1]]))
     assert left.shape == (2, 2)
     assert different(covariances, sizes)[0].shape == (2, 1)
+
+
+def test_directions_beyond_the_means_are_those_of_least_change_where_classes_vary_alike():
+    covariances, shares = np.stack([np.diag([4.0, 1.0, 0.25, 2.0])] * 2), np.array([0.5, 0.5])
+    deviations = np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    left, right = different_directions(deviations, covariances, shares, np.array([50, 50]), 3)
+    taken = np.linalg.svd(left @ right)[0][:, :3]
+    np.testing.assert_allclose(taken @ taken.T, np.diag([1.0, 1.0, 1.0, 0.0]), atol=1e-6)

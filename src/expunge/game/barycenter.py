@@ -22,7 +22,13 @@ import numpy as np
 import scipy.linalg
 
 from expunge.game.oblique import oblique, whitener
-from expunge.linalg import Array, fix_signs, range_basis, whitening_pair
+from expunge.linalg import (
+    Array,
+    complete_basis,
+    fix_signs,
+    range_basis,
+    whitening_pair,
+)
 from expunge.shrinkage import shrink
 
 __all__ = ["barycenter", "different_directions", "filled", "maps_to", "shrunk"]
@@ -173,7 +179,8 @@ def different_directions(
         Rows of each class.
     rank : int or None
         Directions in all; None takes those whose difference exceeds sampling noise,
-        (2√γ + γ)² with γ = d / n_k, the edge of the spectrum of equal covariances.
+        (2√γ + γ)² with γ = d / n_k, the edge of the spectrum of equal covariances. Of directions in
+        which classes differ alike, or not at all, those of least change come first.
     eps : float
         Relative precision of the covariances.
 
@@ -195,13 +202,16 @@ def different_directions(
     for p, S in zip(shares, covariances, strict=True):
         E = W @ (S - within) @ W.T
         D += p * (E @ E)
-    M = np.eye(d) - U @ U.T
-    values, V = scipy.linalg.eigh(M @ D @ M, check_finite=False)
+    root = np.linalg.inv(W)
+    change = root.T @ root  # by removing a direction
+    change *= max(float(np.linalg.norm(D)), 1.0) / float(np.linalg.norm(change))
+    N = complete_basis(U)
+    values, V = scipy.linalg.eigh(N.T @ (D - np.sqrt(eps) * change) @ N, check_finite=False)
     gamma = d / sizes
     noise = float(np.sum(shares * (2 * np.sqrt(gamma) + gamma) ** 2))
     wanted = int((values > noise).sum()) if rank is None else rank - U.shape[1]
     V = V[:, ::-1][:, : max(min(wanted, d - 1 - U.shape[1]), 0)]
-    return oblique(fix_signs(np.hstack([U, V])[:, :rank]), W, C)
+    return oblique(fix_signs(np.hstack([U, N @ V])[:, :rank]), W, C)
 
 
 def _turn(L: Array, M: Array) -> Array:

@@ -241,6 +241,8 @@ class _Lbfgs:
         t = 1.0
         for _ in range(30):
             z = self.z + t * p
+            if np.array_equal(z, self.z):  # the step is below the last digit
+                return False
             f, g, got = self._evaluate(z)
             if self._accept(f, float(np.sum(g * p)), slope, t):
                 self._remember(z - self.z, g - self.g)
