@@ -203,3 +203,10 @@ def test_threads_that_write_the_same_file_leave_one_of_theirs(tmp_path):
     assert len(content) == 1000
     assert len({*content}) == 1
     assert os.listdir(tmp_path) == ["f"]
+
+
+def test_a_missing_folder_is_named_and_not_the_hidden_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist") as caught:
+        write_atomically(tmp_path / "nowhere" / "numbers", b"1")
+    assert str(tmp_path / "nowhere") in str(caught.value)
+    assert ".part" not in str(caught.value)

@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ENOENT
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -64,6 +65,8 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
     ------
     InputError
         When `path` is no path or no place for a file.
+    FileNotFoundError
+        When its folder does not exist.
 
     Examples
     --------
@@ -76,6 +79,8 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
     ['numbers']
     """
     target = check_writable(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(ENOENT, "The folder does not exist", str(target.parent))
     mode = _mode(target)
     _sweep(target)
     temporary = target.with_name(f"{_prefix(target)}{_writer()}-{secrets.token_hex(4)}{SUFFIX}")
