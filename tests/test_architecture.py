@@ -18,7 +18,17 @@ SOURCE = Path(ex.__file__).parent
 # from the bottom up; a module may import from its own stop and those above it in this list
 STREET = [
     ["_version", "errors", "callable_package", "number_text"],
-    ["parallel", "progress", "optional", "plotting", "linalg", "blockmath", "atomic", "artifact"],
+    [
+        "parallel",
+        "progress",
+        "optional",
+        "plotting",
+        "linalg",
+        "blas",
+        "blockmath",
+        "atomic",
+        "artifact",
+    ],
     ["concept", "fingerprint", "meta"],
     ["batch"],
     ["moments"],

@@ -230,7 +230,7 @@ def test_threads_give_the_same_bits(monkeypatch):
 @pytest.mark.parametrize("in_place", [False, True])
 def test_no_second_array_of_the_size_of_the_rows(monkeypatch, dtype, in_place):
     monkeypatch.setattr(parallel, "n_threads", lambda: 2)
-    X = np.ones((60_000, 64), dtype=dtype)
+    X = np.ones((240_000, 64), dtype=dtype)
     out, e = X if in_place else np.empty_like(X), affine(d=64, r=3)
     e.transform(X[:10])
     tracemalloc.start()
@@ -242,7 +242,7 @@ def test_no_second_array_of_the_size_of_the_rows(monkeypatch, dtype, in_place):
 
 
 def test_without_out_only_the_result_is_allocated():
-    X, e = np.ones((60_000, 64)), affine(d=64, r=3)
+    X, e = np.ones((240_000, 64)), affine(d=64, r=3)
     e.transform(X[:10])
     tracemalloc.start()
     e(X)

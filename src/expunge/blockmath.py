@@ -17,6 +17,7 @@ __all__ = ["NUMPY", "BlockMath"]
 
 SINGLE = (np.float16, np.float32)  # types whose products of second moments are formed in float32
 FEW_COLUMNS = 64  # of fewer, products take less time than the rows' way through memory
+FEW_SUMS = 4  # up to which a product with each vector takes less time than one with all
 SAFE_SINGLE = (1e-15, 1e15)  # spread within which float32 squares neither vanish nor overflow
 
 
@@ -80,6 +81,15 @@ class BlockMath:
     def squares(self, C: Any, weights: Array | None) -> Array:
         """Σ w c² of each column (d,) of a block in float64."""
         return np.asarray(np.einsum("ij,ij->j", C, C if weights is None else C * weights[:, None]))
+
+    def sums(self, D: Array, C: Any) -> Array:
+        """D C (m x d): sums over the rows of a block in float64, one for each row of D (m x k).
+
+        BLAS is quick for one vector and for many; a few are quicker one by one.
+        """
+        if len(D) <= FEW_SUMS:
+            return np.stack([row @ C for row in D])
+        return np.asarray((C.T @ D.T).T)
 
     def gram(self, X: Any, shift: Array | None, weights: Array | None, spread: float) -> Array:
         """Σ w (x - shift)(x - shift)ᵀ of a block (d x d).

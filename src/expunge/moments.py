@@ -486,4 +486,4 @@ def _concept_sums(concept: Concept, w: Array) -> tuple[Sums, Array, Array, Array
 
 
 def _products_with(D: Array) -> Sums:
-    return lambda lo, hi, C, math: math.back(math.here(D[:, lo:hi]) @ C)
+    return lambda lo, hi, C, math: math.sums(D[:, lo:hi], C)

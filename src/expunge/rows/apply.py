@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dger
 
+from expunge.blas import subtract_outer, subtract_product
 from expunge.errors import InputError
 from expunge.linalg import Array
 from expunge.parallel import blocks, map_spans
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["apply_to_array", "block_map", "overlaps_itself", "rows_of_a_block"]
 
 WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
-CACHED = 3 << 15  # numbers of a block: 768 kilobytes as float64, so it stays in cache
+CACHED = 3 << 17  # numbers of a block: 3 megabytes as float64; smaller ones made threads wait
+CENTRED = 1 << 16  # numbers that are measured from the center at once
 SPAN_BLOCKS = 16  # blocks a thread does before it looks for more
 
 
@@ -68,12 +69,12 @@ def apply_to_array(
     watch, own = Watch(erasure.rank), local()  # every thread keeps its room from span to span
 
     def apply(start: int, stop: int) -> None:
-        if not hasattr(own, "room"):
-            own.room = np.empty((2 - direct, min(size, len(rows)), d))
+        if not direct and not hasattr(own, "room"):
+            own.room = np.empty((min(size, len(rows)), d))
         for lo, hi in blocks(start, stop, size):
-            block = target[lo:hi] if direct else own.room[-1, : hi - lo]
+            block = target[lo:hi] if direct else own.room[: hi - lo]
             np.copyto(block, rows[lo:hi], casting="same_kind")
-            watch.see(erase(block, own.room[0, : hi - lo]))
+            watch.see(erase(block))
             if not direct:
                 np.copyto(target[lo:hi], block, casting="same_kind")
 
@@ -88,8 +89,8 @@ def rows_of_a_block(n_features: int) -> int:
     return max(1, CACHED // n_features)
 
 
-def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], Array]:
-    """The map on one block of float64, in place: a function of the block and room of its size.
+def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array], Array]:
+    """The map on one block of float64, in place.
 
     The coordinates that are taken away are those of x - c. For rows of float64 it is x - c that is
     multiplied. Rows of a narrower type have none but zeros in the last 29 bits, so that (x R - c R)
@@ -104,27 +105,27 @@ def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array, Array], Arr
 
     Returns
     -------
-    function (block, spare) -> coordinates
-        Of two arrays of shape (k, d) in C order; gives the coordinates that were taken away, of
+    function block -> coordinates
+        Of an array of shape (k, d) in C order; gives the coordinates that were taken away, of
         shape (k, r) or, at rank 1, (k,).
     """
     left, right = np.ascontiguousarray(erasure.left.T), erasure.right.T
     center, offset = erasure.center, erasure.offset
+    few = max(1, CENTRED // erasure.n_features)
     origin = np.zeros(erasure.rank) if center is None else center @ right
-    rank_one = erasure.rank == 1
-    if rank_one:
-        left, right, origin = left[0], right[:, 0], origin[0]
+    subtract: Callable[[Array, Array, Array], None] = subtract_product
+    if erasure.rank == 1:
+        left, right, origin, subtract = left[0], right[:, 0], origin[0], subtract_outer
 
-    def erase(block: Array, spare: Array) -> Array:
+    def erase(block: Array) -> Array:
         if center is None or narrow:
             coordinates = block @ right
             coordinates -= origin
         else:
-            coordinates = np.subtract(block, center, out=spare) @ right
-        if rank_one:
-            dger(-1.0, left, coordinates, a=block.T, overwrite_a=True)
-        else:
-            block -= np.matmul(coordinates, left, out=spare)
+            coordinates = np.concatenate(
+                [(block[lo:hi] - center) @ right for lo, hi in blocks(0, len(block), few)]
+            )
+        subtract(block, coordinates, left)
         if offset is not None:
             block += offset
         return coordinates

@@ -161,11 +161,11 @@ def _apply_to_half(erasure: Erasure, rows: torch.Tensor, target: torch.Tensor) -
     size = rows_of_a_block(d)
 
     def apply(start: int, stop: int) -> None:
-        room = torch.empty((2, min(size, stop - start), d), dtype=torch.float64)
+        room = torch.empty((min(size, stop - start), d), dtype=torch.float64)
         for lo, hi in blocks(start, stop, size):
-            block, spare = room[:, : hi - lo]
+            block = room[: hi - lo]
             copy_serially(rows[lo:hi], block)
-            erase(block.numpy(), spare.numpy())
+            erase(block.numpy())
             copy_serially(block, target[lo:hi])
 
     map_spans(Watch(1).over(apply), rows.shape[0], d, span=SPAN_BLOCKS * size)

@@ -144,6 +144,10 @@ class DeviceMath(BlockMath):
         """Σ w c² of each column."""
         return self.back((C * C if weights is None else C * C * self.here(weights)[:, None]).sum(0))
 
+    def sums(self, D: Array, C: torch.Tensor) -> Array:
+        """D C, formed on the device."""
+        return self.back(self.here(D) @ C)
+
     def gram(self, X: Any, shift: Array | None, weights: Array | None, spread: float) -> Array:
         """Σ w (x - shift)(x - shift)ᵀ, in float64."""
         C = self.double(X, shift)
