@@ -13,7 +13,7 @@ import numpy as np
 from building import Case, columns_of
 from findings import Finding
 
-__all__ = ["center_of", "erased_rows", "features", "rounding_of", "spreads", "units"]
+__all__ = ["center_of", "doubtful", "erased_rows", "features", "rounding_of", "spreads", "units"]
 
 Array = np.ndarray
 Wide = np.longdouble
@@ -78,9 +78,9 @@ def units(certificate: Any, erased: Array, case: Case, rounding: Array) -> Array
     written = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
     nothing = after <= np.where(before > 0, 10 * rounding, written)
     allowed = np.where(nothing, np.maximum(due, 1), due)
-    doubtful = _doubtful(case)
-    if (stated > 1.001 * allowed)[~doubtful].any():
-        worst = int(np.argmax(np.where(doubtful, 0, stated / allowed)))
+    unclear = doubtful(case)
+    if (stated > 1.001 * allowed)[~unclear].any():
+        worst = int(np.argmax(np.where(unclear, 0, stated / allowed)))
         details = f"column {worst}: unit {stated[worst]:.6g}, should be {allowed[worst]:.6g}"
         raise Finding("unsound", "a column in too large a unit", details)
     return stated
@@ -99,7 +99,7 @@ def rounding_of(eraser: Any, case: Case) -> Array:
     return 1e-14 * np.full(len(size), size.max())
 
 
-def _doubtful(case: Case) -> Array:
+def doubtful(case: Case) -> Array:
     """Columns whose spread is within rounding of their size: whether constant is open."""
     spread = spreads(case.values, case.w)
     size = np.abs(case.values[case.w > 0]).max(axis=0)
@@ -113,5 +113,5 @@ def features(erased: Array, case: Case, units: Array, *, intercept: bool) -> Arr
     """
     shift = center_of(erased, case.w) if intercept else 0
     F = (erased - shift) / units
-    F[:, _doubtful(case)] = 0
+    F[:, doubtful(case)] = 0
     return F.astype(np.float64)

@@ -263,6 +263,42 @@ PLANS = {
         weights=Weights(1e6, 0.6),
         parameters={"loss": "squared"},
     ),
+    "principal components that vary alike": Plan(
+        "RayleighEraser",
+        seed=1384238110,
+        rows=Rows(n=27, d=4, gap=30.0, dtype="bool"),
+        target=Target("number"),
+        parameters={"center": False, "objective": "pca"},
+    ),
+    "a nearly constant column that an erasure writes to": Plan(
+        "certify",
+        seed=590068486,
+        rows=Rows(n=12, d=4, integers=True, nearly=1e-09),
+        target=Target("classes", count=3),
+        weights=Weights(1e4, lost_class=True),
+        erasure="random",
+    ),
+    "numbers beside a row of no weight at 1e155": Plan(
+        "LEACE",
+        seed=531719974,
+        rows=Rows(n=72, outlier=1e155),
+        target=Target("vector"),
+        weights=Weights(zeros=0.2),
+        parameters={"strength": 0.99},
+    ),
+    "a predictor beside a row of no weight at 1e155": Plan(
+        "certify",
+        rows=Rows(n=39, d=4, scale=1e-08, outlier=1e155),
+        weights=Weights(zeros=0.2),
+        erasure="nothing",
+        parameters={"loss": "squared"},
+    ),
+    "a number that never varies, compared": Plan(
+        "compare", rows=Rows(n=32), target=Target("vector", units=1e-08, frozen=True)
+    ),
+    "a label that never varies, along a path": Plan(
+        "rank_path", target=Target("labels", frozen=True)
+    ),
     "steps smaller than the last digit, for ever": Plan(
         "INLP",
         seed=1435521042,

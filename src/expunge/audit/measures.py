@@ -28,6 +28,7 @@ __all__ = [
 
 DRAWS = 20_000  # of the largest deviation among several probes
 DIGITS = 9  # of scores that are compared
+ROUNDING = 1e-12  # relative: a number that varies by less does not vary
 PRIOR_ROWS = 2.0  # successes and failures added to a class when its standard error is taken
 
 
@@ -321,7 +322,10 @@ def _r2(scores: ProbeScores, Z: Array) -> Measure:
     for j in range(Z.shape[1]):
         wrong = (Z[:, j] - scores.values[:, j]) ** 2
         spread = (Z[:, j] - scores.prior[..., j]) ** 2
-        ratio = wrong.mean() / max(spread.mean(), 1e-300)
-        influence = (ratio * spread - wrong) / max(spread.mean(), 1e-300)
+        if spread.mean() <= (ROUNDING * np.abs(Z[:, j]).max()) ** 2:  # nothing to be explained
+            parts.append(Measure.of(0.0, np.zeros(len(Z)), least=-np.inf))
+            continue
+        ratio = wrong.mean() / spread.mean()
+        influence = (ratio * spread - wrong) / spread.mean()
         parts.append(Measure.of(1 - ratio, influence, least=-np.inf))
     return _mean(parts)

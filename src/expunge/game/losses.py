@@ -264,7 +264,8 @@ class Logistic(ColumnLoss):
         if not room.size:
             return intercept, 0.0
         times = float(room.min()) / 2
-        return np.asarray(logit(p - times * slope)), 1 / (1 + times)
+        moved = np.clip(p - times * slope, 1e-16, 1 - 1e-16)  # rounding may have made it 0 or 1
+        return np.asarray(logit(moved)), 1 / (1 + times)
 
 
 class Multinomial(Loss):

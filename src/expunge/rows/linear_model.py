@@ -98,8 +98,8 @@ def glm_sums(
         total, weight, right = 0.0, 0.0, 0.0
         G, g, H = np.zeros_like(coef), np.zeros_like(intercept), np.zeros((intercept.size,) * 2)
         for lo, hi, C in _centred(X, start, stop, center, direct, math):
-            Y, S = encode(lo, hi), math.back(C @ slopes) + b
-            w = np.ones(hi - lo) if weights is None else weights[lo:hi]
+            Y, C, w = _counted(encode(lo, hi), C, weights, lo, hi, math)
+            S = math.back(C @ slopes) + b
             values, R, D, F = loss.pieces(Y, S)
             R = R * w[:, None]
             total, weight = total + float(w @ values), weight + float(w.sum())
@@ -150,14 +150,14 @@ def hessian_sums(
     own: list[Any] = [0.0] * m
     cross: Any = None
     for lo, hi, C in _centred(X, 0, X.shape[0], center, False, math):
-        D, F = loss.hessian(encode(lo, hi), math.back(C @ slopes) + intercept)
-        w = weights[lo:hi]
+        Y, C, w = _counted(encode(lo, hi), C, weights, lo, hi, math)
+        D, F = loss.hessian(Y, math.back(C @ slopes) + intercept)
         C1 = math.with_ones(C)
         for k in range(m):
             own[k] = own[k] + (C1 * math.here(w * D[:, k])[:, None]).T @ C1
         if F is not None:
             scaled = math.here(np.sqrt(w)[:, None] * F)
-            Z = (scaled[:, :, None] * C1[:, None, :]).reshape(hi - lo, -1)
+            Z = (scaled[:, :, None] * C1[:, None, :]).reshape(len(w), -1)
             cross = Z.T @ Z if cross is None else cross + Z.T @ Z
     blocks_of_one = np.stack([math.back(block) for block in own])
     if cross is None:
@@ -166,6 +166,19 @@ def hessian_sums(
     for k in range(m):
         full[k, :, k, :] += blocks_of_one[k]
     return np.asarray(full)
+
+
+def _counted(
+    Y: Array, C: Any, weights: Array | None, lo: int, hi: int, math: BlockMath
+) -> tuple[Array, Any, Array]:
+    """Targets, rows and weights of a block without rows of no weight, whatever these hold."""
+    if weights is None:
+        return Y, C, np.ones(hi - lo)
+    w = weights[lo:hi]
+    if w.all():
+        return Y, C, w
+    counted = np.flatnonzero(w)
+    return Y[counted], math.rows(C, counted), w[counted]
 
 
 def _centred(
