@@ -157,7 +157,7 @@ def hessian_sums(
             own[k] = own[k] + (C1 * math.here(w * D[:, k])[:, None]).T @ C1
         if F is not None:
             scaled = math.here(np.sqrt(w)[:, None] * F)
-            Z = (scaled[:, :, None] * C1[:, None, :]).reshape(len(w), -1)
+            Z = (scaled[:, :, None] * C1[:, None, :]).reshape(len(w), F.shape[1] * size)
             cross = Z.T @ Z if cross is None else cross + Z.T @ Z
     blocks_of_one = np.stack([math.back(block) for block in own])
     if cross is None:
