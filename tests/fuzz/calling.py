@@ -257,7 +257,8 @@ def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report) ->
         return
     if case.plan.is_tame:
         out = _transformed(stream, case, report)
-        spread = np.maximum(spreads(case.values, case.w), 1e-300).astype(float)
+        digits = 1e-9 * np.abs(case.values).max(axis=0)  # of a column that does not vary
+        spread = np.maximum(spreads(case.values, case.w), digits + 1e-300).astype(float)
         apart = float((np.abs(out - clean) / spread).max())
         if stream.rank_ != eraser.rank_ or (apart > 1e-5 and not _tied(eraser, case)):
             ranks = f"ranks {stream.rank_} and {eraser.rank_}"

@@ -13,7 +13,16 @@ import numpy as np
 from building import Case, columns_of
 from findings import Finding
 
-__all__ = ["center_of", "doubtful", "erased_rows", "features", "rounding_of", "spreads", "units"]
+__all__ = [
+    "center_of",
+    "doubtful",
+    "erased_rows",
+    "features",
+    "rounding_of",
+    "spreads",
+    "units",
+    "written_at_least",
+]
 
 Array = np.ndarray
 Wide = np.longdouble
@@ -32,6 +41,8 @@ def erased_rows(eraser: Any, case: Case) -> Array:
     Z = case.Z
     if Z.shape[1] != len(found.mean_z):  # fitted without weights, so on all classes
         Z = columns_of(case.y, None)[1]
+    if Z.shape[1] != len(found.mean_z):  # a stream has not seen classes whose rows do not count
+        Z = Z[:, (Z[case.w > 0] != 0).any(axis=0)]
     moved = X - (Z - found.mean_z.astype(Wide)) @ found.shift.astype(Wide).T
     if found.maps is not None:
         own = Z.argmax(axis=1)
@@ -97,6 +108,15 @@ def rounding_of(eraser: Any, case: Case) -> Array:
         )
         return 1e-14 * (size + passed)
     return 1e-14 * np.full(len(size), size.max())
+
+
+def written_at_least(eraser: Any, case: Case) -> Array:
+    """A spread that a stream may give a constant column, to which the map may have written."""
+    found = _map_of(eraser)
+    if not hasattr(found, "left"):
+        return np.zeros(case.values.shape[1])
+    read = np.linalg.norm(found.right * spreads(case.values, case.w).astype(float), axis=1)
+    return 1e-7 * np.abs(found.left) @ read
 
 
 def doubtful(case: Case) -> Array:

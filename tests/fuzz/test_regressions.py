@@ -299,6 +299,46 @@ PLANS = {
     "a label that never varies, along a path": Plan(
         "rank_path", target=Target("labels", frozen=True)
     ),
+    "numbers whose mean has lost digits, in a stream": Plan(
+        "OracleLEACE", seed=168206908, rows=Rows(n=3), target=Target("vector", origin=1e6)
+    ),
+    "constant columns beside huge ones, in a stream": Plan(
+        "RLACE",
+        seed=463345660,
+        rows=Rows(n=142, d=5, mixed=8.0, one_scale=1e8, constants=3),
+        target=Target("vector"),
+        parameters={"fit_intercept": False},
+    ),
+    "a ridge far below the numbers": Plan(
+        "RLACE",
+        seed=109467113,
+        rows=Rows(offset=1000.0),
+        target=Target("several", origin=1e6),
+        parameters={"alpha": 6.81e-09, "fit_intercept": False},
+    ),
+    "a stream that has not seen a class of no weight": Plan(
+        "OracleLEACE",
+        seed=550589172,
+        rows=Rows(n=9, d=4),
+        target=Target("several", rare=True, origin=10.0),
+        weights=Weights(zeros=0.6),
+    ),
+    "a narrow column in which a wide one is written": Plan(
+        "certify",
+        rows=Rows(mixed=2.0, scale=1e-100, one_scale=1e155),
+        target=Target("several"),
+        erasure="random",
+    ),
+    "an outlier that is written to tiny columns": Plan(
+        "certify", rows=Rows(scale=1e-100, outlier=1e100), erasure="random"
+    ),
+    "a stream of small numbers that do not vary": Plan(
+        "RLACE",
+        seed=419694942,
+        rows=Rows(n=50, d=7, gap=30.0, dtype="int8"),
+        target=Target("several"),
+        parameters={"rank": 4},
+    ),
     "steps smaller than the last digit, for ever": Plan(
         "INLP",
         seed=1435521042,

@@ -261,7 +261,8 @@ def certify(
                     "units": units,
                 },
             )
-            play.settle(group, loss, precision, max_passes)
+            with np.errstate(over="ignore", invalid="ignore"):  # `learn` believes no such number
+                play.settle(group, loss, precision, max_passes)
     return _certificate(parts, moments, loss, alpha, tol, units, kept)
 
 
@@ -340,10 +341,25 @@ def _without_training(
         G = null.gradient - erasure.left @ (erasure.right @ null.gradient)
         if origin is not None:
             G = G + np.outer(origin, null.residual_mean)
-        value = null.value - float(np.sum((G / units[:, None]) ** 2)) / (2 * alpha)
+        if moments.kind == "continuous" and whole is None:
+            G = np.abs(G) + _rounding_of_sums(moments, erasure, columns)
+        with np.errstate(over="ignore"):  # then nothing is proven
+            value = null.value - float(np.sum((G / units[:, None]) ** 2)) / (2 * alpha)
         value = value if np.isfinite(value) else -np.inf
         parts.append(_Part(columns, min(value, null.value), null.value, null.value))
     return parts
+
+
+def _rounding_of_sums(moments: Moments, erasure: Erasure, columns: tuple[int, ...] | None) -> Array:
+    """What the digits of the means of numbers (d x m) may hide of their covariance with x.
+
+    Sums of parts are put together through these means, whose last digit is that of their size: far
+    from zero it is no longer small beside the spread of the numbers.
+    """
+    size = np.abs(moments.mean_z if columns is None else moments.mean_z[list(columns)])
+    spread = np.sqrt(moments.squares / moments.weight)
+    slack = 4 * float(np.finfo(np.float64).eps) * np.outer(spread, size)
+    return np.asarray(slack + np.abs(erasure.left) @ (np.abs(erasure.right) @ slack))
 
 
 def _groups(parts: list[_Part], moments: Moments) -> list[list[_Part]]:

@@ -160,12 +160,15 @@ def _kept(before: Array, after: Array, moments: Moments, noise: Array | float = 
     """
     whole = moments.squares / moments.weight
     total = float(before.sum())
-    share = np.divide(after, before, out=np.ones_like(before), where=before > 0)
     spread, size = np.sqrt(whole), np.abs(moments.mean_x)
     least = least_spreads(moments)
     sure = np.maximum(after - noise, 0.0)
-    units = np.sqrt(np.divide(sure, before, out=np.ones_like(before), where=before > 0))
-    units = np.clip(spread * units, least, spread)
+    with np.errstate(over="ignore"):  # a wide column may be written to a narrow one
+        share, sure = (
+            np.divide(part, before, out=np.ones_like(before), where=before > 0)
+            for part in (after, sure)
+        )
+    units = np.clip(np.where(spread > 0, spread, 1.0) * np.sqrt(sure), least, spread)
     rounding = ROUNDING * (size + spread.max(initial=0.0))
     written = np.where(np.sqrt(after) > rounding, np.sqrt(after), 0.0)
     units = np.where(whole > 0, units, written)  # a constant column that was written to
