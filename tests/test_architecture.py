@@ -22,6 +22,7 @@ STREET = [
     ["concept", "fingerprint", "meta"],
     ["batch"],
     ["moments"],
+    ["files"],
     ["rows"],
     ["inputs"],
     ["erasure", "conditional", "maps", "shrinkage"],
