@@ -104,7 +104,7 @@ def rewrite(
 
     Parameters
     ----------
-    source : str, path or VectorFile
+    source : str, path, VectorFile or rows of a file
         Never changed, unless `in_place`.
     erasure : Erasure, ConditionalErasure, fitted eraser or None
         None leaves the vectors as they are.
@@ -156,6 +156,7 @@ def rewrite(
     array([[0., 4.],
            [0., 2.]], dtype=float16)
     """
+    source = getattr(source, "file", source)
     file = source if isinstance(source, VectorFile) else open_file(source, vectors)
     to = _target(file, target, in_place)
     folder = bool(file.shards) and ending_of(to) in ("", ending_of(file.shards[0].path))

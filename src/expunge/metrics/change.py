@@ -234,7 +234,7 @@ def least_possible_change(X: Any, concept: Any, *, concept_type: ConceptType = "
     5.0
     """
     rows = check_rows(X)
-    z = check_concept(concept, rows.n_samples, concept_type=concept_type, name="concept")
+    z = check_concept(concept, rows, concept_type=concept_type, name="concept")
     return least_change(rows.moments(z))
 
 
