@@ -53,10 +53,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
     --------
     >>> from expunge.files.naming import nearest
     >>> nearest("gendr", ["gender", "age"])
-    "; did you mean 'gender'?"
+    "; the nearest is 'gender'"
     """
     close = difflib.get_close_matches(name, list(names), 1, 0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"; the nearest is {close[0]!r}" if close else ""
 
 
 def check_name(name: str, names: Sequence[str], what: str, where: str) -> str:

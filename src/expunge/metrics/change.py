@@ -25,6 +25,7 @@ from expunge.metrics.similarity import spearman
 from expunge.moments import Moments
 from expunge.parallel import blocks
 from expunge.rows.base import Rows
+from expunge.rows.together import together
 
 __all__ = [
     "Damage",
@@ -283,7 +284,7 @@ def total_variance(rows: Rows) -> float:
 def _changes(before: Rows, after: Rows) -> tuple[float, Array]:
     """Mean squared change of a row, and the cosine of each row with itself, in one pass."""
     cosine, total = np.zeros(before.n_samples), 0.0
-    for (lo, A), (_, B) in zip(before.arrays(), after.arrays(), strict=True):
+    for lo, A, B in together(before, after):
         a, b = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
         total += float(np.sum((a - b) ** 2))
         cosine[lo : lo + len(a)] = _cosine(a, b)
