@@ -16,7 +16,7 @@ from expunge.files.lines import Lines, open_stream
 from expunge.files.naming import choose_columns
 from expunge.files.table import Order, VectorFile, unreadable
 
-__all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "write"]
+__all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "write", "write_table"]
 
 KINDS = ("float16", "float32", "float64")
 CARRIES = "everything"
@@ -161,13 +161,20 @@ def _text(lines: list[bytes], path: Path, line: int) -> str:
 
 
 def _looks(values: list[str]) -> str:
-    """Whether values look like floats, whole numbers or text."""
-    try:
-        [float(value) for value in values]
-    except ValueError:
+    """Whether most values look like floats, whole numbers or text; the others are then refused."""
+    numbers = [value for value in values if _is_number(value)]
+    if 2 * len(numbers) <= len(values):
         return "text"
-    whole = all(value.strip().lstrip("+-").isdigit() for value in values)
+    whole = all(value.strip().lstrip("+-").isdigit() for value in numbers)
     return "whole" if whole else "float"
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _typed(values: list[str]) -> NDArray[Any]:
@@ -188,6 +195,13 @@ def open_path(path: Path, vectors: Any) -> VectorFile:
 
 
 def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[str, ...]) -> None:
+    """Write a table with commas; see `write_table`."""
+    write_table(stream, source, order, columns, ",")
+
+
+def write_table(
+    stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[str, ...], comma: str
+) -> None:
     """Write a table; of one that was read, every column in its place.
 
     Parameters
@@ -197,9 +211,10 @@ def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[st
     order : Order
     columns : tuple of str
         Other columns to carry.
+    comma : str
+        What stands between fields.
     """
     text = io.TextIOWrapper(stream, "utf-8", newline="", write_through=True)
-    comma = source.comma if isinstance(source, CsvFile) else ","
     writer = csv.writer(text, lineterminator="\n", delimiter=comma)
     try:
         if isinstance(source, CsvFile):

@@ -59,7 +59,7 @@ FORMATS: dict[str, Format] = {
     ".feather": Format("Arrow", "ipc_file", "ipc_file"),
     ".safetensors": Format("safetensors", "tensors_file", "tensors_file"),
     ".csv": Format("csv", "csv_file", "csv_file", gzip=True),
-    ".tsv": Format("csv", "csv_file", "csv_file", gzip=True),
+    ".tsv": Format("tsv", "csv_file", "tsv_file", gzip=True),
     ".txt": Format("GloVe text", "word_file", "word_file", gzip=True),
     ".vec": Format("word2vec text", "word_file", "word_text", gzip=True),
     ".bin": Format("word2vec binary", "word_file", "word_binary", gzip=True),

@@ -7,6 +7,7 @@ whole, but of its columns only those that are wanted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -93,7 +94,8 @@ def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[st
         Other columns to carry.
     """
     pa, ipc = pyarrow(), require("pyarrow.ipc", "parquet")
-    schema, batches = new_batches(source, order, columns)
+    whole_batches = replace(order, most=source.n)  # they were read as a whole, too
+    schema, batches = new_batches(source, whole_batches, columns)
     first = (source.shards or (source,))[0]
     own = first if isinstance(first, IpcTable) else None
     options = ipc.IpcWriteOptions(compression=own.codec if own else None)
