@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +38,7 @@ class WordBinary(VectorFile):
 
     stored = "float32"
     columns = ("word",)
+    kind = "word2vec, binary"
 
     def __init__(self, path: Path, n: int, d: int, first: int) -> None:
         self.path, self.n, self.d = path, n, d
@@ -94,10 +96,23 @@ class WordBinary(VectorFile):
             found = np.frombuffer(parts, "<f4").reshape(count, self.d)
             yield lo, found.astype(np.float32, copy=False)
 
+    def words(self, count: int | None = None) -> list[str]:
+        """The words, or the first so many of them.
+
+        Parameters
+        ----------
+        count : int, optional
+
+        Returns
+        -------
+        list of str
+        """
+        found = (word.strip(b"\n").decode("utf-8", "replace") for _, word, _ in self._entries(0))
+        return list(islice(found, count))
+
     def _column(self, name: str) -> NDArray[Any]:
         found = np.empty(self.n, object)
-        for row, (_, word, _) in enumerate(self._entries(0)):
-            found[row] = word.strip(b"\n").decode("utf-8", "replace")
+        found[:] = self.words()
         return found
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from expunge.errors import InputError
-from expunge.files import word_binary, word_text
+from expunge.files import word_text
 from expunge.files.lines import open_stream
 from expunge.files.table import Order, VectorFile
+from expunge.files.word_binary import WordBinary
+from expunge.files.word_text import WordText
 
 __all__ = ["CARRIES", "KINDS", "open_path", "write"]
 
@@ -17,7 +19,7 @@ KINDS = word_text.KINDS
 CARRIES = "words"
 
 
-def open_path(path: Path, vectors: Any) -> VectorFile:
+def open_path(path: Path, vectors: Any = None) -> WordText | WordBinary:
     """The file as a `VectorFile`, with the words as the column "word".
 
     Parameters
@@ -28,7 +30,7 @@ def open_path(path: Path, vectors: Any) -> VectorFile:
 
     Returns
     -------
-    VectorFile
+    WordText or WordBinary
     """
     if vectors is not None:
         raise InputError(
@@ -42,9 +44,9 @@ def open_path(path: Path, vectors: Any) -> VectorFile:
     head = first.split()
     header = len(head) == 2 and all(part.isdigit() for part in head)
     if header and not _is_text(rest):
-        return word_binary.WordBinary(path, int(head[0]), int(head[1]), len(first) + 1)
+        return WordBinary(path, int(head[0]), int(head[1]), len(first) + 1)
     shape = (int(head[0]), int(head[1])) if header else None
-    return word_text.WordText(path, shape, len(first) + 1 if header else 0)
+    return WordText(path, shape, len(first) + 1 if header else 0)
 
 
 def _is_text(rest: bytes) -> bool:
@@ -68,5 +70,5 @@ def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[st
     columns : tuple of str
         Other columns to carry: the words.
     """
-    header = isinstance(source, word_text.WordText) and source.header
+    header = isinstance(source, WordText) and source.header
     word_text.write_text(stream, source, order, header=header)

@@ -48,10 +48,11 @@ class WordText(VectorFile):
         else:
             line = next((lines[0] for _, _, lines in self.lines.read(1)), b"")
             self.d = len(line.rstrip().split(b" ")) - 1
+        self.kind = f"{'word2vec' if self.header else 'GloVe'}, text"
         if self.n < 1 or self.d < 1:
             raise InputError(
                 f"The file holds no word vectors: {path}",
-                "not one word with numbers",
+                "no word with numbers in line 1" if self.n else "an empty file",
                 "Name a file of GloVe or word2vec vectors",
             )
         self.remember()
@@ -88,13 +89,36 @@ class WordText(VectorFile):
                     "Name a file of GloVe or word2vec vectors",
                 )
 
+    def words(self, count: int | None = None) -> list[str]:
+        """The words, or the first so many of them.
+
+        Parameters
+        ----------
+        count : int, optional
+
+        Returns
+        -------
+        list of str
+        """
+        wanted = self.n if count is None else min(count, self.n)
+        found: list[str] = []
+        for _, _, lines in self.lines.read(PASS):
+            found += [_word(text, self.d) for text in lines[: wanted - len(found)]]
+            if len(found) == wanted:
+                break
+        return found
+
     def _column(self, name: str) -> NDArray[Any]:
         found = np.empty(self.n, object)
-        for lo, _, lines in self.lines.read(PASS):
-            for place, text in enumerate(lines):
-                word = text.rstrip().rsplit(b" ", self.d)[0]
-                found[lo + place] = word.decode("utf-8", "replace")
+        found[:] = self.words()
         return found
+
+
+def _word(text: bytes, d: int) -> str:
+    """The word of a line: what stands before its last d numbers."""
+    text = text.rstrip()
+    plain = text.count(b" ") == d
+    return (text.partition(b" ") if plain else text.rsplit(b" ", d))[0].decode("utf-8", "replace")
 
 
 def _tail(text: bytes, d: int) -> bytes:
