@@ -20,6 +20,7 @@ from expunge.optional import require
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
+CACHED = 1 << 11  # rows of which columns are put side by side at once
 FEW = 1 << 16  # different values up to which a column is kept as an array of text
 
 
@@ -130,8 +131,10 @@ class ArrowTable(VectorFile):
             self._refuse_null(column, start)
         if self.vector_columns:
             out = np.empty((len(batch), self.d), self.dtype)
-            for j, column in enumerate(columns):
-                out[:, j] = column.to_numpy(zero_copy_only=False)
+            arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+            for lo in range(0, len(batch), CACHED):  # so that what is written stays in cache
+                for j, values in enumerate(arrays):
+                    out[lo : lo + CACHED, j] = values[lo : lo + CACHED]
             return out
         values = columns[0].flatten()
         if not _is_fixed(columns[0].type):
