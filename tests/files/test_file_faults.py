@@ -99,6 +99,9 @@ def test_csv_lines(tmp_path):
         path.write_text("\n".join([*lines[:place], line, *lines[place + 1 :]]) + "\n")
         with pytest.raises(ex.InputError, match=said.replace(".", r"\.")):
             read_all(path)
+    path.write_text('name,x,y\na,1.5,2\n5" disk,1,2\nb,2,3\nc,3,4\n')
+    with pytest.raises(ex.InputError, match=r"quotation mark.*line"):
+        read_all(path)
     path.write_text("name,x,x\na,1.5,2\n")
     with pytest.raises(ex.InputError, match="same name"):
         open_file(path)
@@ -208,6 +211,20 @@ def test_too_large_for_the_type(tmp_path):
     with pytest.raises(ex.InputError, match=r"exceeds what float16 can hold.*row 0, column 0"):
         convert(tmp_path / "large.npy", tmp_path / "half.npy", dtype="float16")
     assert not (tmp_path / "half.npy").exists()
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    paths = [make(name, tmp_path) for name in ("parquet", "arrow file")]
+    np.save(tmp_path / "rows.npy", vectors())
+    for module in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for path in paths:
+        with pytest.raises(ex.MissingPackage, match=r"pip install 'expunge\[parquet\]'"):
+            open_file(path)
+    with pytest.raises(ex.MissingPackage):
+        convert(tmp_path / "rows.npy", tmp_path / "rows.parquet")
+    read_all(tmp_path / "rows.npy")
 
 
 def test_not_what_the_name_says(tmp_path):

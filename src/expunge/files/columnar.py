@@ -235,12 +235,12 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     kind = column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind)
     if text and not column.null_count:
-        coded = column.combine_chunks().dictionary_encode()
-        coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
-        labels = np.array(coded.dictionary.to_pylist(), dtype=object)
+        coded = column.dictionary_encode().unify_dictionaries().chunks
+        labels = np.array(coded[0].dictionary.to_pylist() if coded else [], dtype=object)
         if len(labels) <= FEW:
             labels = labels.astype(str)
-        return np.asarray(labels[coded.indices.to_numpy(zero_copy_only=False)])
+        places = [part.indices.to_numpy(zero_copy_only=False) for part in coded]
+        return np.asarray(labels[np.concatenate(places)] if places else labels)
     if column.null_count:
         found = np.empty(len(column), object)
         found[:] = column.to_pylist()

@@ -76,9 +76,16 @@ class CsvFile(VectorFile):
     def _parsed(self, lines: list[bytes], line: int) -> list[list[str]]:
         text = _text(lines, self.path, line)
         try:
-            return list(csv.reader(io.StringIO(text, newline=""), delimiter=self.comma))
+            found = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.comma))
         except csv.Error as error:
             raise unreadable(self.path, f"a table (line {line + 1} or later)", error) from error
+        if len(found) != len(lines):
+            raise InputError(
+                f"A quotation mark stands inside a field, or is never closed: {self.path}",
+                f"it in line {line + 1} or later",
+                "Put fields that hold quotation marks between such, and double those inside",
+            )
+        return found
 
     def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
         """Vectors in order; see `VectorFile`."""
