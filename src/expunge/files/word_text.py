@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.digits import as_text
 from expunge.files.lines import Lines
 from expunge.files.table import Order, VectorFile, truncated
 
@@ -154,10 +155,8 @@ def write_text(stream: IO[bytes], source: VectorFile, order: Order, *, header: b
     if header:
         stream.write(f"{source.n} {source.d}\n".encode())
     for start, X in order.blocks(source):
-        texts = X.astype(str)
         stream.writelines(
-            words[start + k] + f" {' '.join(row)}\n".encode()
-            for k, row in enumerate(texts.tolist())
+            words[start + k] + f" {' '.join(row)}\n".encode() for k, row in enumerate(as_text(X))
         )
 
 
