@@ -213,6 +213,28 @@ def test_too_large_for_the_type(tmp_path):
     assert not (tmp_path / "half.npy").exists()
 
 
+@given(
+    st.sampled_from(sorted(MADE)),
+    st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 255)), min_size=1, max_size=8),
+)
+@settings(deadline=None, max_examples=200)
+def test_damaged_bytes_are_refused_or_read(tmp_path_factory, name, damage):
+    """Nothing but these errors, and never the end of the process."""
+    folder = tmp_path_factory.mktemp("damaged")
+    path = make(name, folder, vectors(60))
+    content = bytearray(path.read_bytes())
+    for at, value in damage:
+        content[at % len(content)] = value
+    path.write_bytes(content)
+    try:
+        file = open_file(path)
+        for column in file.columns:
+            file.column(column)
+        convert(file, folder / f"out-{path.name}", memory=3000)
+    except (ex.InputError, OSError):
+        assert [p.name for p in folder.iterdir()] == [path.name]
+
+
 def test_without_pyarrow(tmp_path, monkeypatch):
     paths = [make(name, tmp_path) for name in ("parquet", "arrow file")]
     np.save(tmp_path / "rows.npy", vectors())

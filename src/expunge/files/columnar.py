@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.files.naming import choose_columns
 from expunge.files.number_types import array_type
-from expunge.files.table import Order, VectorFile
+from expunge.files.table import Order, VectorFile, unreadable
 from expunge.optional import require
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
@@ -164,7 +164,10 @@ class ArrowTable(VectorFile):
 
     def _column(self, name: str) -> NDArray[Any]:
         parts = [batch.column(0) for _, batch in self.batches(1 << 16, columns=(name,))]
-        return values_of(parts, self.schema.field(name).type)
+        try:
+            return values_of(parts, self.schema.field(name).type)
+        except (UnicodeError, pyarrow().ArrowException) as error:
+            raise unreadable(self.path, f"a column of Arrow ({name!r})", error) from error
 
     def new_schema(self, kind: str, columns: tuple[str, ...]) -> Any:
         """The schema with vectors of another type, and the columns that are carried.
