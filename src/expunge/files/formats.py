@@ -86,7 +86,6 @@ def ending_of(path: Path) -> str:
     Examples
     --------
     >>> from pathlib import Path
-    from tokenize import TokenError
     >>> from expunge.files.formats import ending_of
     >>> ending_of(Path("GoogleNews.BIN.gz"))
     '.bin'
