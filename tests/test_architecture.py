@@ -32,6 +32,7 @@ STREET = [
     ["concept", "fingerprint", "meta"],
     ["batch"],
     ["moments"],
+    ["files"],
     ["rows"],
     ["inputs"],
     ["erasure", "conditional", "maps", "shrinkage"],

@@ -47,6 +47,7 @@ from expunge.rank_sweep import RankPath, rank_path
 
 if TYPE_CHECKING:
     from expunge.reproduce import Reproduction, reproduce
+    from expunge.rows.chunked import open_rows
 
 if TYPE_CHECKING:
     from expunge.audit import audit
@@ -97,6 +98,7 @@ __all__ = [
     "compare",
     "integrations",
     "metrics",
+    "open_rows",
     "paper_settings",
     "rank_path",
     "reproduce",
@@ -104,7 +106,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The paper's experiments, which are loaded when they are first asked for."""
+    """Files and the paper's experiments, which are loaded when they are first asked for."""
+    if name == "open_rows":
+        return import_module("expunge.rows.chunked").open_rows
     if name not in ("Reproduction", "reproduce"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     package = import_module("expunge.reproduce")

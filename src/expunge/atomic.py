@@ -21,7 +21,16 @@ from typing import IO, Any
 
 from expunge.errors import InputError
 
-__all__ = ["atomic_file", "check_path", "check_writable", "is_stream", "write_atomically"]
+__all__ = [
+    "atomic_file",
+    "check_path",
+    "check_writable",
+    "is_running",
+    "is_stream",
+    "sync_folder",
+    "write_atomically",
+    "writer_name",
+]
 
 SUFFIX = ".part"
 DAY = 86400.0  # seconds after which a temporary file of an unknown writer is given up
@@ -83,7 +92,7 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(ENOENT, "The folder does not exist", str(target.parent))
     mode = _mode(target)
     _sweep(target)
-    temporary = target.with_name(f"{_prefix(target)}{_writer()}-{secrets.token_hex(4)}{SUFFIX}")
+    temporary = target.with_name(f"{_prefix(target)}{writer_name()}-{secrets.token_hex(4)}{SUFFIX}")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, flags, 0o666 if mode is None else mode)  # less what the umask takes
     try:
@@ -192,8 +201,52 @@ def _place() -> str:
     return hashlib.sha256(" ".join(names).encode()).hexdigest()[:8]
 
 
-def _writer() -> str:
+def writer_name() -> str:
+    """By what this process is known to have written a file.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from expunge.atomic import is_running, writer_name
+    >>> is_running(writer_name())  # another process, that is
+    False
+    """
     return f"{_place()}-{os.getpid()}"
+
+
+def is_running(writer: str) -> bool:
+    """Whether a writer is another process of this machine that has not ended.
+
+    Parameters
+    ----------
+    writer : str
+        From `writer_name`.
+
+    Returns
+    -------
+    bool
+    """
+    place, _, process = writer.partition("-")
+    return place == _place() and process != str(os.getpid()) and _is_alive(process)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk, where the system offers that.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _sweep(target: Path) -> None:

@@ -86,8 +86,8 @@ def certify(
     found = as_map(erasure)
     rows = check_rows(X)
     found.check_width((rows.n_samples, rows.n_features))
-    weights = check_weights(sample_weight, rows.n_samples)
-    concept = check_concept(y, rows.n_samples, concept_type=concept_type).with_weight(weights)
+    weights = check_weights(sample_weight, rows)
+    concept = check_concept(y, rows, concept_type=concept_type).with_weight(weights)
     if concept.kind == "classes" and concept.width < 2:
         raise InputError(
             "The rows that count have one class only: there is nothing to certify",
@@ -105,7 +105,7 @@ def certify(
             )
         clean = MappedRows(rows, lambda A, which: found.transform(np.asarray(A, np.float64)))
     else:
-        known = check_known(y, rows.n_samples, kind=found.kind, labels=found.labels)
+        known = check_known(y, rows, kind=found.kind, labels=found.labels)
         kept = kept_in_rows(rows, found, moments, known, weights)
         clean = erased_rows(rows, found, known)
     if as_transformed:

@@ -116,24 +116,27 @@ class ConditionalErasure:
         """Refuse rows of another width than this erasure is for."""
         Erasure.identity(self.n_features).check_width(shape)
 
-    def transform(self, X: Any, concept: Any = None) -> NDArray[Any]:
+    def transform(self, X: Any, concept: Any = None, *, out: Any = None) -> NDArray[Any]:
         """Erased rows.
 
         Parameters
         ----------
-        X : array or frame of shape (n, d)
+        X : array or frame of shape (n, d), or Rows
         concept : array of shape (n,) or (n, m)
-            The concept of each of these rows, with no class that was not fitted.
+            The concept of each of these rows, with no class that was not fitted; for rows of a
+            file the name of a column, or several.
+        out : str or path, optional
+            For rows of a file: another file to write, with all columns beside them.
 
         Returns
         -------
-        array of shape (n, d)
+        array of shape (n, d), or rows of the new file
             Floating types are kept; integers and booleans give float64.
         """
         rows = check_rows(X, least=1)
         self.check_width((rows.n_samples, rows.n_features))
-        known = check_known(concept, rows.n_samples, kind=self.kind, labels=self.labels)
-        return cast(NDArray[Any], rows.transform(self, concept=known))
+        known = check_known(concept, rows, kind=self.kind, labels=self.labels)
+        return cast(NDArray[Any], rows.transform(self, out, concept=known))
 
     def transform_known(self, values: NDArray[Any], known: Concept) -> NDArray[Any]:
         """Erased rows of a checked array, with a concept over the labels of this erasure.

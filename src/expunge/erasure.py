@@ -162,12 +162,13 @@ class Erasure:
         ----------
         X : array, frame or Rows of shape (n, d); arrays and torch tensors of shape (..., d) too
             Floating types are kept; integers and booleans give float64.
-        out : array or tensor of the shape and type of the result, optional
-            Where to write; may be `X` itself.
+        out : array or tensor of the shape and type of the result, str or path, optional
+            Where to write; may be `X` itself. Rows of a file (see `open_rows`) can be written to
+            another file, with all columns beside them.
 
         Returns
         -------
-        array of the shape of X
+        array of the shape of X, or rows of the new file
             For a tensor a tensor on the same device, through which gradients flow.
 
         Raises

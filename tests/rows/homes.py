@@ -1,9 +1,12 @@
 """Every home of rows, and one made for tests: lazy, with nothing but what the base asks for."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 from expunge.rows.base import Rows
+from expunge.rows.chunked import open_rows
 from expunge.rows.dense import DenseRows
 from expunge.rows.mapped import MappedRows
 from expunge.rows.tensor import TensorRows
@@ -41,7 +44,23 @@ def on_disk(X, folder):
     return DenseRows(np.load(path, mmap_mode="r"))
 
 
-# name -> how rows of an array get there; chunked files and clusters add a line each
+def in_npy(X, folder):
+    path = folder / "chunked.npy"
+    np.save(path, X)
+    return open_rows(path, memory=4 * 97 * X[0].nbytes)
+
+
+def in_parquet(X, folder):
+    """Two shards, with row groups that no block fits."""
+    shards = folder / "shards"
+    shards.mkdir(exist_ok=True)
+    for name, part in zip("ab", np.array_split(X, 2), strict=True):
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(part.ravel()), X.shape[1])
+        pq.write_table(pa.table({"x": vectors}), shards / f"{name}.parquet", row_group_size=120)
+    return open_rows(shards, memory=4 * 97 * X[0].nbytes)
+
+
+# name -> how rows of an array get there; clusters add a line each
 HOMES = {
     "array": lambda X, folder: DenseRows(X),
     "memory map": on_disk,
@@ -49,5 +68,7 @@ HOMES = {
     "tensor converted by blocks": lambda X, folder: TensorRows(torch.tensor(X), "converted"),
     "tensor on a device": lambda X, folder: TensorRows(torch.tensor(X), "device"),
     "rows seen through a map": lambda X, folder: MappedRows(DenseRows(2 * X), lambda A, _: A / 2),
+    "file": in_npy,
+    "folder of parquet files": in_parquet,
     "lazy": lambda X, folder: LazyRows(X),
 }

@@ -16,6 +16,7 @@ from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_rows, check_width, match_labels
+from expunge.inputs.columns import by_name
 from expunge.inputs.several import split_concepts
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
@@ -176,7 +177,8 @@ def gather(
     for place, (X, y, name) in enumerate(passed):
         rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
         half |= rows.dtype.itemsize == 2
-        own = {key: pair[place] for key, pair in extras.items()}
+        y = by_name(y, rows, f"y_{name}")
+        own = {key: by_name(pair[place], rows, key) for key, pair in extras.items()}
         known_kind = (meta.get("concept") or {}).get("kind")
         parts[name] = _checked_part(
             subject, rows, y, name, own, parts.get("train"), concept_type, known_kind
@@ -388,6 +390,8 @@ def _pair(given: Any, both: bool, name: str, *, lone_is_test: bool = False) -> t
     """(for the first, for the second rows that were passed) of an optional argument."""
     if given is None:
         return None, None
+    if isinstance(given, str):  # a column of either
+        return given, given
     if isinstance(given, tuple) and len(given) == 2:
         there = [part for part in given if part is not None]
         if not both and len(there) == 1:

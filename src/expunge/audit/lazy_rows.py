@@ -22,6 +22,7 @@ __all__ = ["ChangedRows", "JoinedRows", "LazyRows", "SelectedRows", "extent"]
 
 Index = NDArray[np.intp]
 ROWS = 8192  # changed at once
+MANY = 16  # share of rows, one in so many, from which all are read rather than each looked up
 
 
 class LazyRows(Rows):
@@ -90,6 +91,14 @@ class ChangedRows(LazyRows):
         first = self._changed(np.arange(1))
         super().__init__(rows.n_samples, first.shape[1], first.dtype)
 
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Blocks of the others, changed: these are read in one go."""
+        for start, X in self.rows.arrays():
+            made = np.empty((len(X), self.n_features), self.dtype)
+            for lo, hi in blocks(0, len(X), ROWS):
+                made[lo:hi] = self.change(X[lo:hi], np.arange(start + lo, start + hi))
+            yield start, made
+
     def _made(self, index: Index) -> NDArray[Any]:
         made = np.empty((len(index), self.n_features), self.dtype)
         for lo, hi in blocks(0, len(index), ROWS):  # never all of them before and after at once
@@ -112,6 +121,17 @@ class SelectedRows(LazyRows):
     def __init__(self, rows: Rows, index: Index) -> None:
         super().__init__(len(index), rows.n_features, rows.dtype)
         self.rows, self.index = rows, index
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """The rows in order; of rows that are not in memory, in one go where many are wanted."""
+        many = len(self.index) > SPAN and MANY * len(self.index) > self.rows.n_samples
+        if self.rows.in_memory or not many or (np.diff(self.index) < 0).any():
+            yield from super().blocks()
+            return
+        for start, X in self.rows.arrays():
+            lo, hi = np.searchsorted(self.index, [start, start + len(X)])
+            if lo < hi:
+                yield int(lo), X[self.index[lo:hi] - start]
 
     def _made(self, index: Index) -> NDArray[Any]:
         return self.rows.take(self.index[index]).array()
@@ -139,6 +159,13 @@ class JoinedRows(LazyRows):
         dtype = np.result_type(first.dtype, second.dtype)
         super().__init__(first.n_samples + second.n_samples, first.n_features, dtype)
         self.first, self.second = first, second
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Blocks of either, one after the other."""
+        for start, X in self.first.arrays():
+            yield start, X.astype(self.dtype, copy=False)
+        for start, X in self.second.arrays():
+            yield self.first.n_samples + start, X.astype(self.dtype, copy=False)
 
     def _made(self, index: Index) -> NDArray[Any]:
         made = np.empty((len(index), self.n_features), self.dtype)

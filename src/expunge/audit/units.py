@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from expunge.audit.lazy_rows import ChangedRows, extent
 from expunge.linalg import Array
 from expunge.rows.base import Rows
+from expunge.rows.together import together
 
 __all__ = ["flattened", "own_units"]
 
@@ -93,8 +94,8 @@ def flattened(after: Rows, before: Rows) -> Rows:
     level = ROUNDING * after.eps * size
     written = (was == 0) & (width > 0)
     if written.any():
-        pairs = zip(before.arrays(), after.arrays(), strict=True)
-        moves = (np.subtract(B, A, dtype=np.float64) for (_, A), (_, B) in pairs)
+        pairs = together(before, after)
+        moves = (np.subtract(B, A, dtype=np.float64) for _, A, B in pairs)
         moved = max(float(np.abs(move).max()) for move in moves)
         level[written] = np.maximum(level[written], WRITTEN * moved)
     small = width <= level

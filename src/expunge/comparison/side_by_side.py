@@ -20,6 +20,7 @@ from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
 from expunge.inputs.ranks import check_ranks
 from expunge.progress import Progress
+from expunge.rows.base import Rows
 
 __all__ = ["compare"]
 
@@ -104,9 +105,9 @@ def compare(
     """
     rows = check_rows(X)
     target = check_concept(
-        concept, rows.n_samples, concept_type=concept_type, name="concept", owner="A comparison"
+        concept, rows, concept_type=concept_type, name="concept", owner="A comparison"
     )
-    goal = None if task is None else _classes(task, rows.n_samples)
+    goal = None if task is None else _classes(task, rows)
     wanted = check_ranks(ranks, rows.n_features)
     check_number(runs, "runs", least=1, whole=True)
     check_number(test_size, "test_size", strict=True, most=0.9)
@@ -129,8 +130,8 @@ def compare(
     return table.finished(run)
 
 
-def _classes(task: Any, n: int) -> Concept:
-    found = check_concept(task, n, name="task", owner="A comparison")
+def _classes(task: Any, rows: Rows) -> Concept:
+    found = check_concept(task, rows, name="task", owner="A comparison")
     if found.kind != "classes":
         raise InputError(
             "task must hold one class per row", f"a task of kind {found.kind!r}", "Pass classes"

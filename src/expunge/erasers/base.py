@@ -141,9 +141,10 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array or frame of shape (n, d)
+        X : array or frame of shape (n, d), or Rows
         y : array of shape (n,) or (n, m)
-            The concept; or the task, when `concept` is given.
+            The concept; or the task, when `concept` is given. For rows of a file, here and below,
+            the name of a column, or several names.
         concept : array of shape (n,) or (n, m), optional
             The concept, where y is something else (inside a Pipeline, say).
         sample_weight : array of shape (n,), optional
@@ -185,23 +186,26 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         self._keep(X, seen if first else self._seen.merge(seen), first=first)
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any, *, out: Any = None) -> NDArray[Any]:
         """Erased rows.
 
         Parameters
         ----------
-        X : array or frame of shape (n, d)
+        X : array or frame of shape (n, d), or Rows
+        out : array of the shape and type of the result, str or path, optional
+            Where to write. Rows of a file (see `open_rows`) can be written to another file, with
+            all columns beside them.
 
         Returns
         -------
-        array of shape (n, d)
+        array of shape (n, d), or rows of the new file
             Floating types are kept; integers and booleans give float64.
         """
         check_is_fitted(self)
         rows = check_rows(X, least=1)
         _check_feature_names(self, X, reset=False)
         self._check_width(rows.n_features)
-        return cast(NDArray[Any], rows.transform(self.erasure_))
+        return cast(NDArray[Any], rows.transform(self.erasure_, out))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_seen")
@@ -267,16 +271,16 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         rows = check_rows(X, least=2 if whole else 1, finite=False)  # looked at when they are read
         check_number(self.strength, "strength", most=1.0)
         self._check_parameters(rows.n_features)
-        weights = check_weights(sample_weight, rows.n_samples)
+        weights = check_weights(sample_weight, rows)
         if not self._needs_concept():
             return Data(rows, Concept.none(rows.n_samples), weights)
         owner, task = type(self).__name__, None
         if self._keeps_task() and concept is not None and y is not None:
-            task = check_concept(y, rows.n_samples, name="y (the task)", owner=owner, whole=whole)
+            task = check_concept(y, rows, name="y (the task)", owner=owner, whole=whole)
             task = task.with_weight(weights)
         target = check_concept(
             y if concept is None else concept,
-            rows.n_samples,
+            rows,
             concept_type=self.concept_type,
             name="y" if concept is None else "concept",
             owner=owner,

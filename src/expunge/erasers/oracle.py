@@ -43,23 +43,25 @@ class _Conditional(BaseEraser):
             raise AttributeError("this erasure needs no concept: use erasure_")
         return found
 
-    def transform(self, X: Any, concept: Any = None) -> NDArray[Any]:
+    def transform(self, X: Any, concept: Any = None, *, out: Any = None) -> NDArray[Any]:
         """Erased rows.
 
         Parameters
         ----------
-        X : array or frame of shape (n, d)
+        X : array or frame of shape (n, d), or Rows
         concept : array of shape (n,) or (n, m)
-            The concept of these rows.
+            The concept of these rows; for rows of a file the name of a column, or several.
+        out : str or path, optional
+            For rows of a file: another file to write, with all columns beside them.
 
         Returns
         -------
-        array of shape (n, d)
+        array of shape (n, d), or rows of the new file
         """
         check_is_fitted(self)
         found = self._settled()[0]
         if not isinstance(found, ConditionalErasure):
-            return super().transform(X)
+            return super().transform(X, out=out)
         frame_or_series(X, "X")  # before names are compared, which have to be different
         _check_feature_names(self, X, reset=False)
         if concept is None:
@@ -68,7 +70,7 @@ class _Conditional(BaseEraser):
                 "no concept",
                 "Call transform(X, concept=z), or take LEACE, which does not need it",
             )
-        return found.transform(X, concept)
+        return found.transform(X, concept, out=out)
 
     def fit_transform(
         self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from expunge.concept import Concept, Kind, Label, column_label, concept_of
 from expunge.errors import InputError, NumbersAsClasses
+from expunge.inputs.columns import by_name, count_of
 from expunge.inputs.matrices import (
     as_numpy,
     as_plain_array,
@@ -21,6 +22,7 @@ from expunge.inputs.matrices import (
 )
 from expunge.inputs.parameters import check_choice
 from expunge.inputs.several import join_concepts, match_labels, split_concepts
+from expunge.rows.base import Rows
 
 __all__ = ["ConceptType", "check_concept", "check_known"]
 
@@ -40,7 +42,7 @@ OF_TARGET_TYPE: dict[str, str] = {
 
 def check_concept(
     y: Any,
-    n_samples: int,
+    rows: Rows | int,
     *,
     concept_type: ConceptType = "auto",
     name: str = "y",
@@ -52,9 +54,10 @@ def check_concept(
     Parameters
     ----------
     y : array, series, frame or list of shape (n,) or (n, m); a dict or list of such
-        Several concepts become one with the columns of all.
-    n_samples : int
-        Rows it has to match.
+        Several concepts become one with the columns of all. For rows with columns beside them,
+        text names a column.
+    rows : Rows or int
+        What it has to match, or the number of them.
     concept_type : {"auto", "classes", "labels", "continuous"}
         "auto" follows scikit-learn's `type_of_target`: whole numbers are classes, also when they
         are stored as floats; a warning says so where those have more than 20 different values.
@@ -74,6 +77,7 @@ def check_concept(
     >>> c.kind, c.labels, c.values
     ('classes', ('f', 'm'), array([0, 1, 1, 0]))
     """
+    n_samples, y = count_of(rows), by_name(y, rows, name)
     if y is None:
         raise InputError(
             f"{owner} requires y to be passed, but the target y is None",
@@ -120,13 +124,13 @@ def check_concept(
     return _columns(values, kind, _column_names(y), name, whole)
 
 
-def check_known(y: Any, n_samples: int, *, kind: Kind, labels: tuple[Label, ...]) -> Concept:
+def check_known(y: Any, rows: Rows | int, *, kind: Kind, labels: tuple[Label, ...]) -> Concept:
     """The concept of new rows, over the labels of a fit.
 
     Parameters
     ----------
-    y : as in `check_concept`
-    n_samples : int
+    y, rows
+        As in `check_concept`.
     kind : {"classes", "labels", "continuous"}
     labels : tuple
         Known from the fit.
@@ -135,6 +139,7 @@ def check_known(y: Any, n_samples: int, *, kind: Kind, labels: tuple[Label, ...]
     -------
     Concept
     """
+    n_samples, y = count_of(rows), by_name(y, rows, "concept")
     parts = split_concepts(y, n_samples) or {"": y}
     columns = {concept_of(label) for label in labels if not _is_class(label)}
 

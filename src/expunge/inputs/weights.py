@@ -7,26 +7,30 @@ from typing import Any
 import numpy as np
 
 from expunge.errors import InputError
+from expunge.inputs.columns import by_name, count_of
 from expunge.inputs.matrices import as_matrix, check_finite
 from expunge.linalg import Array
+from expunge.rows.base import Rows
 
 __all__ = ["check_weights"]
 
 LARGEST_WEIGHT = 1e50
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
+def check_weights(sample_weight: Any, rows: Rows | int) -> Array | None:
     """Non-negative finite weights, one per row, or None.
 
     Parameters
     ----------
-    sample_weight : None, number or array of shape (n,)
-    n_samples : int
+    sample_weight : None, number, array of shape (n,), or the name of a column of the rows
+    rows : Rows or int
+        What they are for, or the number of them.
 
     Returns
     -------
     float64 array of shape (n,), or None
     """
+    n_samples, sample_weight = count_of(rows), by_name(sample_weight, rows, "sample_weight")
     if sample_weight is None:
         return None
     if np.isscalar(sample_weight):  # the same weight for all is no weight, but it must be one

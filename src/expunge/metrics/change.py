@@ -23,8 +23,9 @@ from expunge.linalg import Array, range_basis, whitening_pair
 from expunge.metrics.neighbours import neighbour_sample
 from expunge.metrics.similarity import spearman
 from expunge.moments import Moments
-from expunge.parallel import blocks
+from expunge.parallel import BLOCK, blocks
 from expunge.rows.base import Rows
+from expunge.rows.together import together
 
 __all__ = [
     "Damage",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)  # percent
+LOOKED_UP = 1 << 14  # pairs of rows that are not in memory, where one look may be a pass over all
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def least_possible_change(X: Any, concept: Any, *, concept_type: ConceptType = "
     5.0
     """
     rows = check_rows(X)
-    z = check_concept(concept, rows.n_samples, concept_type=concept_type, name="concept")
+    z = check_concept(concept, rows, concept_type=concept_type, name="concept")
     return least_change(rows.moments(z))
 
 
@@ -283,7 +285,7 @@ def total_variance(rows: Rows) -> float:
 def _changes(before: Rows, after: Rows) -> tuple[float, Array]:
     """Mean squared change of a row, and the cosine of each row with itself, in one pass."""
     cosine, total = np.zeros(before.n_samples), 0.0
-    for (lo, A), (_, B) in zip(before.arrays(), after.arrays(), strict=True):
+    for lo, A, B in together(before, after):
         a, b = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
         total += float(np.sum((a - b) ** 2))
         cosine[lo : lo + len(a)] = _cosine(a, b)
@@ -299,7 +301,8 @@ def _cosine(a: Array, b: Array) -> Array:
 
 def _cosines(rows: Rows, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
     found = np.empty(len(first))
-    for lo, hi in blocks(0, len(first)):
-        pair = (np.asarray(rows.take(p[lo:hi]).array(), dtype=np.float64) for p in (first, second))
-        found[lo:hi] = _cosine(*pair)
+    for lo, hi in blocks(0, len(first), BLOCK if rows.in_memory else LOOKED_UP):
+        both = rows.take(np.concatenate([first[lo:hi], second[lo:hi]])).array()
+        A = np.asarray(both, dtype=np.float64)
+        found[lo:hi] = _cosine(A[: hi - lo], A[hi - lo :])
     return found

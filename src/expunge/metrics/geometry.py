@@ -170,7 +170,7 @@ def v_measure(
     True
     """
     rows = check_rows(X)
-    concept = check_concept(y, rows.n_samples, owner="V-measure")
+    concept = check_concept(y, rows, owner="V-measure")
     if concept.kind != "classes":
         raise InputError(
             "V-measure compares clusters with classes", f"a {concept.kind} concept", "Pass classes"

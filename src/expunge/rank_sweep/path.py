@@ -98,8 +98,8 @@ def rank_path(
     [0.92, 0.61, 0.33]
     """
     rows = check_rows(X)
-    weights = check_weights(sample_weight, rows.n_samples)
-    concept = check_concept(y, rows.n_samples, concept_type=concept_type).with_weight(weights)
+    weights = check_weights(sample_weight, rows)
+    concept = check_concept(y, rows, concept_type=concept_type).with_weight(weights)
     wanted = check_ranks(ranks, rows.n_features)
     check_number(alpha, "alpha", strict=True)
     check_number(tol, "tol", most=float("inf"))

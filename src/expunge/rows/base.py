@@ -7,6 +7,7 @@ that memory beside the rows does not grow with their number. A home overrides wh
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import reduce
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept
+from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -39,6 +41,7 @@ class Rows(ABC):
 
     math: BlockMath = NUMPY  # of the library that holds the blocks
     in_memory = False  # whether `take` costs no more than the rows it gives
+    columns: tuple[str, ...] = ()  # what there is beside the vectors, by name
 
     # -- what a home supplies --------------------------------------------------------------------
 
@@ -69,6 +72,10 @@ class Rows(ABC):
         """The rows with these numbers, in this order, as rows in memory."""
 
     # -- what follows from it --------------------------------------------------------------------
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Values (n,) of a column beside the vectors, for homes that have such."""
+        raise InputError("These rows have no columns", repr(name), "Pass the values themselves")
 
     @property
     def eps(self) -> float:
@@ -234,6 +241,12 @@ class Rows(ABC):
             Floating types are kept; others give float64.
         """
         dtype = self.dtype if self.dtype.kind == "f" else np.dtype(np.float64)
+        if isinstance(out, str | os.PathLike):
+            raise InputError(
+                "Only rows of a file can be written to a file",
+                f"{type(self).__name__} and out={out!r}",
+                "Pass an array as out, or take the rows from expunge.open_rows",
+            )
         if out is None:
             out = np.empty((self.n_samples, self.n_features), dtype)
         for start, X in self.arrays():

@@ -73,6 +73,8 @@ class DenseRows(Rows):
 
     def transform(self, erasure: Map, out: Any = None, *, concept: Concept | None = None) -> Any:
         """One pass: the rows after an erasure; see `Rows`."""
+        if concept is not None and out is not None:
+            return super().transform(erasure, out, concept=concept)
         if concept is not None:
             return erasure.transform_known(np.asarray(self.X), concept)  # type: ignore[union-attr]
         return apply_to_array(erasure, self.X, out)  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept
+from expunge.errors import InputError
 from expunge.linalg import Array
 from expunge.parallel import SPAN, blocks
 from expunge.rows.apply_tensor import (
@@ -253,6 +254,12 @@ class TensorRows(Rows):
 
     def transform(self, erasure: Map, out: Any = None, *, concept: Concept | None = None) -> Any:
         """One pass: the rows after an erasure, as a tensor."""
+        if concept is not None and out is not None:
+            raise InputError(
+                "A map that is told the concept gives a new tensor",
+                f"out={type(out).__name__}",
+                "Leave out away",
+            )
         if concept is not None:
             return apply_conditional_to_tensor(erasure, self.tensor, concept)  # type: ignore[arg-type]
         return apply_to_tensor(erasure, self.tensor, out, check=True)  # type: ignore[arg-type]

@@ -1,0 +1,350 @@
+"""Tables of Arrow: which columns hold the vectors, and these as a matrix and back.
+
+A column of lists is read as the numbers that lie behind it, never row by row.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.errors import InputError
+from expunge.files.naming import choose_columns
+from expunge.files.number_types import array_type
+from expunge.files.table import Order, VectorFile, unreadable
+from expunge.optional import require
+
+__all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
+
+CACHED = 1 << 11  # rows of which columns are put side by side at once
+FEW = 1 << 16  # different values up to which a column is kept as an array of text
+
+
+def pyarrow() -> Any:
+    """The package, or what to install."""
+    return require("pyarrow", "parquet")
+
+
+class ArrowTable(VectorFile):
+    """A file whose rows come as record batches.
+
+    `groups` are the numbers of rows that the file keeps together; no batch reaches into two.
+    """
+
+    schema: Any
+    groups: tuple[int, ...]
+
+    @abstractmethod
+    def batches(
+        self, size: int, start: int = 0, columns: tuple[str, ...] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Record batches in order from row `start`, with the number of the first row of each.
+
+        Parameters
+        ----------
+        size : int
+            Most rows of a batch.
+        start : int
+        columns : tuple of str, optional
+            Those wanted; all by default.
+        """
+
+    def choose(self, vectors: Any) -> None:
+        """Find the columns of the vectors, and what is beside them."""
+        pa, names = pyarrow(), list(self.schema.names)
+        if len({*names}) < len(names):
+            raise InputError(
+                f"Several columns have the same name: {self.path}",
+                ", ".join(map(repr, sorted({c for c in names if names.count(c) > 1}))),
+                "Give every column a name of its own",
+            )
+        kinds = {name: self.schema.field(name).type for name in names}
+        lists = [name for name, kind in kinds.items() if _is_list(kind)]
+        numbers = {
+            name: pa.types.is_floating(kind) or pa.types.is_integer(kind) or name in lists
+            for name, kind in kinds.items()
+            if name not in lists or _is_number(kinds[name].value_type)
+        }
+        numbers = {name: numbers.get(name, False) for name in names}
+        chosen = choose_columns(
+            [name for name in lists if pa.types.is_floating(kinds[name].value_type)],
+            [name for name, kind in kinds.items() if pa.types.is_floating(kind)],
+            numbers,
+            vectors,
+            self.path.name,
+        )
+        if len(chosen) > 1 and {*chosen} & {*lists}:
+            raise InputError(
+                "Vectors are one column of lists, or columns of numbers",
+                f"vectors={vectors!r} for {self.path.name}",
+                "Name one column of lists",
+            )
+        self.chosen = tuple(chosen)
+        self.columns = tuple(name for name in names if name not in {*chosen})
+        if chosen[0] in lists:
+            self.vectors, kind = chosen[0], kinds[chosen[0]]
+            self.stored = kind.value_type.to_pandas_dtype()().dtype.name
+            self.d = kind.list_size if _is_fixed(kind) else self._first_length()
+        else:
+            self.vector_columns, self.d = self.chosen, len(chosen)
+            types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
+            self.stored = np.result_type(*types).name
+        if self.d < 1:
+            raise InputError(
+                f"The vectors of the first row are empty: {self.path}",
+                f"the column {self.vectors!r}",
+                "Name another column",
+            )
+
+    def _first_length(self) -> int:
+        for start, batch in self.batches(1, columns=self.chosen):
+            column = batch.column(0)
+            self._refuse_null(column, start)
+            return len(column[0])
+        raise InputError(
+            f"The table has no rows: {self.path}", "0 rows", "Name a file that holds vectors"
+        )
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Vectors in order; see `VectorFile`."""
+        for first, batch in self.batches(size, start, self.chosen):
+            yield first, self.matrix(batch, first)
+
+    def matrix(self, batch: Any, start: int) -> NDArray[Any]:
+        """The vectors of a batch whose first row has the number `start`.
+
+        Parameters
+        ----------
+        batch : RecordBatch
+        start : int
+
+        Returns
+        -------
+        array of shape (k, d)
+        """
+        columns = [batch.column(batch.schema.get_field_index(name)) for name in self.chosen]
+        for column in columns:
+            self._refuse_null(column, start)
+        if self.vector_columns:
+            out = np.empty((len(batch), self.d), self.dtype)
+            arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+            for lo in range(0, len(batch), CACHED):  # so that what is written stays in cache
+                for j, values in enumerate(arrays):
+                    out[lo : lo + CACHED, j] = values[lo : lo + CACHED]
+            return out
+        values = columns[0].flatten()
+        if not _is_fixed(columns[0].type):
+            self._check_lengths(columns[0], start)
+        if values.null_count:
+            row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // self.d
+            raise self._bad_row("A vector has an entry that is missing", start + row)
+        found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+        return found.reshape(len(batch), self.d)
+
+    def _check_lengths(self, column: Any, start: int) -> None:
+        lengths = np.diff(column.offsets.to_numpy(zero_copy_only=False))
+        odd = np.flatnonzero(lengths != self.d)
+        if odd.size:
+            raise self._bad_row(
+                f"A vector has {lengths[odd[0]]} numbers, and the first one {self.d}",
+                start + int(odd[0]),
+            )
+
+    def _refuse_null(self, column: Any, start: int) -> None:
+        if column.null_count:
+            missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+            raise self._bad_row("A vector is missing (null)", start + int(missing[0]))
+
+    def _bad_row(self, problem: str, row: int) -> InputError:
+        return InputError(problem, f"row {row} of {self.path}", "Drop this row, or mend it")
+
+    def _column(self, name: str) -> NDArray[Any]:
+        parts = [batch.column(0) for _, batch in self.batches(1 << 16, columns=(name,))]
+        try:
+            return values_of(parts, self.schema.field(name).type)
+        except (UnicodeError, pyarrow().ArrowException) as error:
+            raise unreadable(self.path, f"a column of Arrow ({name!r})", error) from error
+
+    def new_schema(self, kind: str, columns: tuple[str, ...]) -> Any:
+        """The schema with vectors of another type, and the columns that are carried.
+
+        Parameters
+        ----------
+        kind : str
+        columns : tuple of str
+
+        Returns
+        -------
+        Schema
+        """
+        fields = []
+        for field in self.schema:
+            if field.name in self.chosen:
+                fields.append(field.with_type(_retyped(field.type, kind, self.stored)))
+            elif field.name in columns:
+                fields.append(field)
+        return pyarrow().schema(fields, metadata=self.schema.metadata)
+
+
+def _is_number(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _is_fixed(kind: Any) -> bool:
+    return bool(pyarrow().types.is_fixed_size_list(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or _is_fixed(kind))
+
+
+def _retyped(kind: Any, numbers: str, stored: str) -> Any:
+    """The type of a column of vectors with other numbers; the same where those stay."""
+    if numbers == stored:
+        return kind
+    pa = pyarrow()
+    inner = pa.from_numpy_dtype(array_type(numbers))
+    if not _is_list(kind):
+        return inner
+    field = kind.value_field.with_type(inner)
+    if _is_fixed(kind):
+        return pa.list_(field, kind.list_size)
+    return pa.large_list(field) if pa.types.is_large_list(kind) else pa.list_(field)
+
+
+def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
+    """A column as an array: numbers as they are, text as text, None for what is missing.
+
+    Parameters
+    ----------
+    parts : list of arrays of Arrow
+    kind : type of Arrow
+        That of the column.
+
+    Returns
+    -------
+    array of shape (n,)
+    """
+    pa = pyarrow()
+    column = pa.chunked_array(parts, type=kind)
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    kind = column.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind)
+    if text and not column.null_count:
+        coded = column.dictionary_encode().unify_dictionaries().chunks
+        labels = np.array(coded[0].dictionary.to_pylist() if coded else [], dtype=object)
+        if len(labels) <= FEW:
+            labels = labels.astype(str)
+        places = [part.indices.to_numpy(zero_copy_only=False) for part in coded]
+        return np.asarray(labels[np.concatenate(places)] if places else labels)
+    if column.null_count:
+        found = np.empty(len(column), object)
+        found[:] = column.to_pylist()
+        return found
+    return np.asarray(column.to_numpy())
+
+
+def _is_view(kind: Any) -> bool:
+    check = getattr(pyarrow().types, "is_string_view", None)
+    return bool(check and check(kind))
+
+
+def new_batches(
+    source: VectorFile, order: Order, columns: tuple[str, ...]
+) -> tuple[Any, Iterator[tuple[Any, bool]]]:
+    """The schema of a new table, and its batches, each with whether a group ends with it.
+
+    Parameters
+    ----------
+    source : VectorFile
+    order : Order
+    columns : tuple of str
+        Other columns to carry.
+
+    Returns
+    -------
+    schema : Schema
+    batches : iterator of (RecordBatch, bool)
+    """
+    tables = source.shards or (source,)
+    if all(isinstance(table, ArrowTable) for table in tables):
+        schema = tables[0].new_schema(order.kind, columns)  # type: ignore[attr-defined]
+        return schema, _changed(tables, order, schema)
+    pa = pyarrow()
+    others = source.others(columns)
+    fields = {name: pa.array(values).type for name, values in others.items()}
+    inner = pa.from_numpy_dtype(array_type(order.kind))
+    vectors = dict.fromkeys(source.vector_columns, inner)
+    if not vectors:
+        vectors = {source.vectors: pa.list_(inner, source.d)}
+    schema = pa.schema({**fields, **vectors})
+    return schema, _made(source, order, others, schema)
+
+
+def _changed(tables: Any, order: Order, schema: Any) -> Iterator[tuple[Any, bool]]:
+    from expunge.files.read_ahead import read_ahead
+
+    before = 0
+    for table in tables:
+        kept = tuple(schema.names)
+        groups, left, parts = iter(table.groups), 0, 0
+        for start, batch in read_ahead(table.batches(order.rows, columns=kept)):
+            if left == 0:
+                size = next(groups)
+                left = size
+                parts = -(-size // max(order.most, 1))  # of one size, where all is too much
+                part = left_of_part = -(-size // parts)
+            X = order.change(before + start, table.matrix(batch, start))
+            arrays = [
+                _vector_array(X, table, field)
+                if field.name in table.chosen
+                else batch.column(batch.schema.get_field_index(field.name))
+                for field in schema
+            ]
+            left -= len(batch)
+            left_of_part -= len(batch)
+            ends = left == 0 or left_of_part <= 0
+            left_of_part = part if left_of_part <= 0 else left_of_part
+            yield pyarrow().RecordBatch.from_arrays(arrays, schema=schema), ends
+        before += table.n
+
+
+def _vector_array(X: NDArray[Any], table: ArrowTable, field: Any) -> Any:
+    pa = pyarrow()
+    if table.vector_columns:
+        values = np.ascontiguousarray(X[:, table.chosen.index(field.name)])
+        return pa.array(values.astype(field.type.to_pandas_dtype(), copy=False), type=field.type)
+    return _list_array(X, field.type)
+
+
+def _list_array(X: NDArray[Any], kind: Any) -> Any:
+    pa = pyarrow()
+    values = pa.array(np.ascontiguousarray(X).reshape(-1), type=kind.value_type)
+    if _is_fixed(kind):
+        return pa.FixedSizeListArray.from_arrays(values, type=kind)
+    large = pa.types.is_large_list(kind)
+    offsets = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]
+    made = pa.LargeListArray if large else pa.ListArray
+    offsets = pa.array(offsets, type=pa.int64() if large else pa.int32())
+    return made.from_arrays(offsets, values, type=kind)
+
+
+def _made(source: VectorFile, order: Order, others: Any, schema: Any) -> Iterator[tuple[Any, bool]]:
+    pa = pyarrow()
+    for start, X in order.blocks(source):
+        arrays = [
+            pa.array(values[start : start + len(X)], type=schema.field(name).type)
+            for name, values in others.items()
+        ]
+        if source.vector_columns:
+            arrays += [pa.array(np.ascontiguousarray(column)) for column in X.T]
+        else:
+            arrays.append(_list_array(X, schema.field(source.vectors).type))
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema), True

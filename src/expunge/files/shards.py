@@ -1,0 +1,111 @@
+"""A folder of files that are one table: its shards, in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.errors import InputError
+from expunge.files.naming import listed
+from expunge.files.table import VectorFile
+
+__all__ = ["ShardedFile", "shard_paths"]
+
+
+def shard_paths(
+    folder: Path, endings: Sequence[str], ending_of: Callable[[Path], str]
+) -> list[Path]:
+    """The files of a folder that hold vectors, by name.
+
+    Parameters
+    ----------
+    folder : Path
+    endings : sequence of str
+        Those that shards may have.
+    ending_of : function of a path
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    InputError
+        When there are none, or some of several formats.
+    """
+    visible = sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_")))
+    found = [path for path in visible if path.is_file() and ending_of(path) in endings]
+    kinds = sorted({ending_of(path) for path in found})
+    if len(kinds) == 1:
+        return found
+    raise InputError(
+        f"A folder of vectors holds files of one format: {folder}",
+        f"files that end in {', '.join(kinds)}" if kinds else listed(p.name for p in visible),
+        "Name a file in it, or a folder with files of one format",
+    )
+
+
+class ShardedFile(VectorFile):
+    """Several files as one.
+
+    Parameters
+    ----------
+    folder : Path
+    shards : sequence of VectorFile
+        Of one width, one type and the same columns.
+    """
+
+    def __init__(self, folder: Path, shards: Sequence[VectorFile]) -> None:
+        self.path, self.shards = folder, tuple(shards)
+        first = next((shard for shard in shards if shard.n), shards[0])
+        self.d, self.stored, self.columns = first.d, first.stored, first.columns
+        self.vectors, self.vector_columns = first.vectors, first.vector_columns
+        self.n = sum(shard.n for shard in shards)
+        for shard in shards:
+            if not shard.n:
+                shard.d = self.d  # one without rows does not know
+            ours, theirs = (
+                (f.d, f.stored, f.vectors, f.vector_columns, sorted(f.columns))
+                for f in (first, shard)
+            )
+            if ours != theirs:
+                raise InputError(
+                    f"The files of a folder must be parts of one table: {folder}",
+                    f"{shard.path.name} with {_described(shard)}, and {first.path.name} with "
+                    f"{_described(first)}",
+                    "Give them the same columns",
+                )
+        self.starts = np.cumsum([0, *(shard.n for shard in shards)])
+        self.remember()
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Vectors in order; no block reaches into two shards; see `VectorFile`."""
+        for first, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            if first + shard.n > start:
+                for lo, X in shard.blocks(size, max(0, start - first)):
+                    yield first + lo, X
+
+    def take(self, index: NDArray[np.intp]) -> NDArray[Any]:
+        """Vectors by number; only shards that hold some of them are read."""
+        index = np.asarray(index, dtype=np.intp)
+        found = np.empty((len(index), self.d), self.dtype)
+        home = np.searchsorted(self.starts, index, side="right") - 1
+        for place in np.unique(home):
+            own = np.flatnonzero(home == place)
+            found[own] = self.shards[place].take(index[own] - self.starts[place])
+        return found
+
+    def _column(self, name: str) -> NDArray[Any]:
+        return np.concatenate([shard.column(name) for shard in self.shards if shard.n])
+
+    def identity(self) -> dict[str, list[int]]:
+        """Sizes and times of all shards."""
+        return {name: seen for shard in self.shards for name, seen in shard.identity().items()}
+
+
+def _described(shard: VectorFile) -> str:
+    return f"{shard.d} {shard.stored} in {shard.vectors!r} beside {listed(shard.columns)}"

@@ -1,0 +1,80 @@
+"""Columns by name, for rows that have columns beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from expunge.errors import InputError
+from expunge.rows.base import Rows
+
+__all__ = ["by_name", "count_of"]
+
+
+def by_name(values: Any, rows: Any, name: str = "y") -> Any:
+    """What a name stands for: the column of the rows that is called so; anything else as it is.
+
+    Parameters
+    ----------
+    values : str, list of str, mapping of such, or anything
+        Several names are several columns; a list of as many labels as there are rows is labels,
+        unless all of them are names.
+    rows : Rows or int
+        A number has no columns.
+    name : str
+        What to call the values in messages.
+
+    Returns
+    -------
+    array of shape (n,), mapping of str to array, or `values`
+
+    Raises
+    ------
+    InputError
+        For a name that is not there, with the nearest that is.
+
+    Examples
+    --------
+    >>> from expunge.inputs import check_rows
+    >>> from expunge.inputs.columns import by_name
+    >>> by_name([0, 1], check_rows([[1.0], [2.0]]))
+    [0, 1]
+    >>> by_name("gender", check_rows([[1.0], [2.0]]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    expunge.errors.InputError: y names a column, but these rows have none. Received 'gender'. ...
+    """
+    if not isinstance(rows, Rows):
+        return values
+    if isinstance(values, str):
+        if not rows.columns:
+            raise InputError(
+                f"{name} names a column, but these rows have none",
+                repr(values),
+                "Pass the values themselves, one per row",
+            )
+        return rows.column(values)
+    if isinstance(values, Mapping):
+        return {key: by_name(part, rows, name) for key, part in values.items()}
+    if not rows.columns or not isinstance(values, list | tuple) or not values:
+        return values
+    names = [part for part in values if isinstance(part, str)]
+    labels = len(values) == rows.n_samples and not {*names} <= {*rows.columns}
+    if labels or len(names) < len(values):
+        return values
+    found = {part: rows.column(part) for part in names}
+    return found if len(found) > 1 else found[names[0]]
+
+
+def count_of(rows: Rows | int) -> int:
+    """Number of rows, of rows or of their number.
+
+    Parameters
+    ----------
+    rows : Rows or int
+
+    Returns
+    -------
+    int
+    """
+    return rows.n_samples if isinstance(rows, Rows) else int(rows)

@@ -1,0 +1,191 @@
+"""Folders of shards: written shard by shard, resumed, put in place at once."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from made import D, N, genders, table, vectors
+
+import expunge as ex
+from expunge.files import convert, folders, open_file, rewrite
+
+SHARDS = 8
+
+
+@pytest.fixture
+def shards(tmp_path):
+    folder = tmp_path / "source"
+    folder.mkdir()
+    whole = table(vectors())
+    for k in range(SHARDS):
+        part = whole.slice(k * N // SHARDS, N // SHARDS)
+        pq.write_table(part, folder / f"part-{k:03}.parquet", row_group_size=50)
+    (folder / "README.md").write_text("about")
+    (folder / "_SUCCESS").touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def erasure():
+    return ex.LEACE().fit(vectors(), genders()).erasure_
+
+
+def bytes_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class Stop(KeyboardInterrupt):
+    """Somebody pressed the keys."""
+
+
+def stopping_at(row):
+    def progress(done, n):
+        if done > row:
+            raise Stop
+
+    return progress
+
+
+def test_a_folder_becomes_a_folder(shards, erasure, tmp_path):
+    before = bytes_of(shards)
+    made = rewrite(shards, erasure, tmp_path / "clean")
+    names = {f"part-{k:03}.parquet" for k in range(SHARDS)} | {"README.md"}
+    assert {path.name for path in made.iterdir()} == names
+    file = open_file(made)
+    np.testing.assert_array_equal(file.take(np.arange(N)), erasure.transform(vectors()))
+    assert bytes_of(shards) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"source", "clean"}
+
+
+@pytest.mark.parametrize("row", [0, 130, 400, N - 30])
+def test_resumed_it_gives_the_same_bytes(row, shards, erasure, tmp_path):
+    expected = bytes_of(rewrite(shards, erasure, tmp_path / "whole"))
+    with pytest.raises(Stop):
+        rewrite(shards, erasure, tmp_path / "clean", progress=stopping_at(row))
+    assert not (tmp_path / "clean").exists()
+    kept = {p: p.stat().st_mtime_ns for p in (tmp_path / ".clean.part" / "shards").iterdir()}
+    assert len(kept) == row // (N // SHARDS)
+    seen = []
+    rewrite(shards, erasure, tmp_path / "clean", resume=True, progress=lambda d, n: seen.append(d))
+    assert bytes_of(tmp_path / "clean") == expected
+    assert len(seen) == 3 * (SHARDS - len(kept))  # shards that were there are not made again
+    assert {path.name for path in tmp_path.iterdir()} == {"source", "whole", "clean"}
+
+
+def test_other_work_is_not_resumed(shards, erasure, tmp_path):
+    def interrupted():
+        with pytest.raises(Stop):
+            rewrite(shards, erasure, tmp_path / "clean", progress=stopping_at(400))
+
+    interrupted()
+    other = ex.LEACE().fit(vectors(), np.arange(N) % 3).erasure_
+    with pytest.raises(ex.InputError, match=r"cannot be resumed.*another erasure"):
+        rewrite(shards, other, tmp_path / "clean", resume=True)
+    with pytest.raises(ex.InputError, match=r"cannot be resumed.*another settings"):
+        rewrite(shards, erasure, tmp_path / "clean", resume=True, dtype="float64")
+    os.utime(shards / "part-000.parquet", ns=(1, 1))
+    with pytest.raises(ex.InputError, match=r"cannot be resumed.*another source"):
+        rewrite(shards, erasure, tmp_path / "clean", resume=True)
+    rewrite(shards, erasure, tmp_path / "clean")  # anew
+    assert {path.name for path in tmp_path.iterdir()} == {"source", "clean"}
+
+
+def test_a_writer_that_is_alive_is_left_alone(shards, erasure, tmp_path):
+    with pytest.raises(Stop):
+        rewrite(shards, erasure, tmp_path / "clean", progress=stopping_at(400))
+    manifest = tmp_path / ".clean.part" / "manifest.json"
+    found = json.loads(manifest.read_text())
+    found["writer"] = found["writer"].partition("-")[0] + f"-{os.getppid()}"
+    manifest.write_text(json.dumps(found))
+    with pytest.raises(ex.InputError, match="Another process is writing"):
+        rewrite(shards, erasure, tmp_path / "clean")
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_an_old_folder_is_replaced(exchange, shards, erasure, tmp_path, monkeypatch):
+    if not exchange:
+        monkeypatch.setattr(folders, "_exchange", lambda a, b: False)
+    convert(shards, tmp_path / "clean")
+    rewrite(shards, erasure, tmp_path / "clean")
+    found = open_file(tmp_path / "clean").take(np.arange(N))
+    np.testing.assert_array_equal(found, erasure.transform(vectors()))
+    (tmp_path / "clean" / "thesis.doc").write_text("dear to somebody")
+    with pytest.raises(ex.InputError, match=r"other things.*thesis\.doc"):
+        rewrite(shards, erasure, tmp_path / "clean")
+    rewrite(shards, erasure, in_place=True)
+    found = open_file(shards).take(np.arange(N))
+    np.testing.assert_array_equal(found, erasure.transform(vectors()))
+    assert {path.name for path in tmp_path.iterdir()} == {"source", "clean"}
+
+
+def test_a_run_that_ended_between_taking_away_and_putting_in_place(shards, erasure, tmp_path):
+    convert(shards, tmp_path / "clean")
+    before = bytes_of(tmp_path / "clean")
+    work = tmp_path / ".clean.part"
+    work.mkdir()
+    os.rename(tmp_path / "clean", work / "old")
+    with pytest.raises(Stop):
+        rewrite(shards, erasure, tmp_path / "clean", progress=stopping_at(400))
+    assert bytes_of(tmp_path / "clean") == before
+
+
+def test_a_fault_leaves_nothing(shards, erasure, tmp_path):
+    X = vectors()
+    X[-20, 3] = np.nan
+    pq.write_table(table(X).slice(7 * N // SHARDS), shards / "part-007.parquet")
+    with pytest.raises(ex.InputError, match=rf"row {N - 20}, column 3"):
+        rewrite(shards, erasure, tmp_path / "clean")
+    assert {path.name for path in tmp_path.iterdir()} == {"source"}
+
+
+def test_places_that_are_none(shards, erasure, tmp_path):
+    (tmp_path / "file").write_text("")
+    for target in (shards / "clean", shards, tmp_path, tmp_path / "file"):
+        with pytest.raises(ex.InputError):
+            rewrite(shards, erasure, target)
+
+
+def test_shards_of_several_tables(tmp_path):
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    pq.write_table(table(vectors()), folder / "a.parquet")
+    pq.write_table(table(vectors(d=D + 1)), folder / "b.parquet")
+    with pytest.raises(ex.InputError, match=r"parts of one table.*b\.parquet with 7 float32"):
+        open_file(folder)
+    np.save(folder / "c.npy", vectors())
+    with pytest.raises(ex.InputError, match=r"one format.*\.npy, \.parquet"):
+        open_file(folder)
+
+
+def test_killed_at_any_moment_it_can_be_resumed(shards, erasure, tmp_path):
+    expected = bytes_of(rewrite(shards, erasure, tmp_path / "whole"))
+    erasure.save(tmp_path / "erasure.safetensors")
+    code = f"""
+        import time
+        import expunge as ex
+        from expunge.files import rewrite
+        e = ex.Erasure.load({str(tmp_path / "erasure.safetensors")!r})
+        print("ready", flush=True)
+        rewrite({str(shards)!r}, e, {str(tmp_path / "clean")!r}, resume=True,
+                progress=lambda done, n: time.sleep(0.01))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    rng, killed = random.Random(0), 0
+    for _ in range(4):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(rng.uniform(0.0, 0.15))
+            killed += process.poll() is None
+            process.send_signal(signal.SIGKILL)
+    assert killed
+    rewrite(shards, erasure, tmp_path / "clean", resume=True)
+    assert bytes_of(tmp_path / "clean") == expected
+    assert not (tmp_path / ".clean.part").exists()
