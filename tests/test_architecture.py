@@ -38,6 +38,7 @@ STREET = [
     ["erasure", "conditional", "maps", "shrinkage"],
     ["rounding"],
     ["game"],
+    ["pooling"],
     ["erasers"],
     ["data"],
     ["metrics"],

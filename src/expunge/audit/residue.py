@@ -35,12 +35,12 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from expunge.audit.lazy_rows import SelectedRows
 from expunge.concept import Concept
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.parallel import blas_for
 from expunge.rows.base import Rows
+from expunge.rows.lazy_rows import SelectedRows
 
 __all__ = ["FitSize", "Residue", "expected_residue", "of_tested_classes"]
 
