@@ -323,7 +323,8 @@ class _Numbers:
         Z = concept.values[used] / self.units
         for ridge in ridges:
             model = Ridge(alpha=ridge * w.sum()).fit(F[used], Z, sample_weight=w[used])
-            found.append((model.coef_.T * self.units, model.intercept_ * self.units))
+            coef, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+            found.append((coef.T * self.units, b * self.units))
         return found
 
     def loss(self, concept: Concept, p: Array) -> Array:
