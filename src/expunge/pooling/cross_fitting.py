@@ -17,8 +17,6 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from expunge.concept import Concept
 from expunge.linalg import Array
@@ -93,6 +91,8 @@ def fold_numbers(
     -------
     int array of shape (n,)
     """
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
     n = concept.n_samples
     count = n if groups is None else len(np.unique(groups))
     folds, seed = min(FOLDS, count), int(rng.integers(2**31))
@@ -250,6 +250,8 @@ class _Classes:
         self, F: Array, concept: Concept, w: Array, ridges: Array
     ) -> list[tuple[Array, Array]]:
         """Coefficients (d x m) and intercepts (m,) for each ridge, each begun at the one before."""
+        from sklearn.linear_model import LogisticRegression
+
         used = w > 0
         y = concept.values[used]
         there = np.unique(y)
@@ -319,6 +321,8 @@ class _Numbers:
         self, F: Array, concept: Concept, w: Array, ridges: Array
     ) -> list[tuple[Array, Array]]:
         """As of `_Classes`."""
+        from sklearn.linear_model import Ridge
+
         used, found = w > 0, []
         Z = concept.values[used] / self.units
         for ridge in ridges:

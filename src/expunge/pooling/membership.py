@@ -5,9 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from expunge.rows.base import Rows
 
@@ -43,6 +40,10 @@ def told_apart(labelled: Rows, pool: Rows, rng: np.random.Generator) -> tuple[fl
     >>> told_apart(check_rows(some), check_rows(others), rng)[1]
     True
     """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
     parts = [_sample(rows, rng) for rows in (labelled, pool)]
     X = np.vstack(parts)
     spread = X.std(axis=0)
