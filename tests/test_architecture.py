@@ -43,6 +43,7 @@ STREET = [
     ["data"],
     ["metrics"],
     ["certifying", "audit"],
+    ["planning"],
     ["comparison", "rank_sweep", "demo"],
     ["report"],
     ["integrations"],

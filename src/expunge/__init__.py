@@ -44,6 +44,7 @@ from expunge.game.solver import Solver
 from expunge.game.solvers import SOLVERS
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
+from expunge.planning import LabelPlan, plan_labels
 from expunge.rank_sweep import RankPath, rank_path
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ __all__ = [
     "Erasure",
     "ExpungeError",
     "InputError",
+    "LabelPlan",
     "Loss",
     "MeanProjection",
     "MissingPackage",
@@ -102,6 +104,7 @@ __all__ = [
     "metrics",
     "open_rows",
     "paper_settings",
+    "plan_labels",
     "rank_path",
     "reproduce",
 ]

@@ -13,7 +13,9 @@ g = x̃z̃ᵀ, h = x̃f̃ᵀ for each row, the trace of its variance is
 
 and ω is where that is least. In the terms of prediction-powered inference (Angelopoulos et al.
 2023) ω = λ N/(n + N), with λ from 0, labelled rows alone, to 1. The bias is what the bracket shows
-beyond chance, where the pool is another population. Rows x are measured in units of their columns.
+beyond chance, where the pool is another population. Rows x are measured in units of their columns,
+and across the directions of cov_n(x, z): errors along these change the length of what is erased,
+not where it points.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.fingerprint import Fingerprint
-from expunge.linalg import Array
+from expunge.linalg import Array, range_basis
 from expunge.moments import Moments
 from expunge.pooling.cross_fitting import CrossFit
 from expunge.rows.base import Rows
@@ -95,6 +97,8 @@ class Influence:
         Squared lengths and product of what rows (or groups) add, summed, in units of the columns.
     freedom : float
         How many directions chance has: (tr V)² / tr V² of what rows add to f.
+    axes : array of shape (d, r)
+        Orthonormal directions, in units of the columns, whose errors do not count.
     """
 
     z: Array
@@ -103,6 +107,11 @@ class Influence:
     zf: float
     ff: float
     freedom: float
+    axes: Array
+
+    def across(self, A: Array) -> Array:
+        """Rows (k x d), in units of the columns, without their part along the axes."""
+        return np.asarray(A - (A @ self.axes) @ self.axes.T)
 
 
 def influence_of(
@@ -135,16 +144,19 @@ def influence_of(
     Z = concept.columns() - moments.mean_z
     F = predictions - w @ predictions
     both, u = np.hstack([Z, F]), moments.spreads
+    axes = range_basis(moments.cov_xz / u[:, None])
     total, squares = np.zeros((rows.n_features, 2 * m)), np.zeros((2 * m, 2 * m))
     for which, X in _in_turn(rows, groups):
         A = (np.asarray(X, np.float64) - moments.mean_x) / u
         U = both[which] * w[which, None]
         total += A.T @ U
+        A -= (A @ axes) @ axes.T
         if groups is None:
             squares += (U * np.einsum("ij,ij->i", A, A)[:, None]).T @ U
         else:
             squares += _of_groups(A, U, groups[which])
-    z, f = total[:, :m], total[:, m:]
+    across = total - axes @ (axes.T @ total)
+    z, f = across[:, :m], across[:, m:]
     mass = w if groups is None else np.bincount(np.unique(groups, return_inverse=True)[1], w)
     shrink = float(mass @ mass)  # what is centred on the mean varies less
     zz, zf, ff = (
@@ -155,8 +167,9 @@ def influence_of(
             (squares[m:, m:], f, f),
         )
     )
-    freedom = _freedom(rows, F, moments, w)
-    return Influence(z * u[:, None], f * u[:, None], zz, zf, max(ff, 0.0), freedom)
+    freedom = _freedom(rows, F, moments, w, axes)
+    z, f = (total[:, part] * u[:, None] for part in (slice(m), slice(m, None)))
+    return Influence(z, f, zz, zf, max(ff, 0.0), freedom, axes)
 
 
 def _in_turn(
@@ -186,11 +199,12 @@ def _of_groups(A: Array, U: Array, groups: NDArray[np.intp]) -> Array:
     return found
 
 
-def _freedom(rows: Rows, F: Array, moments: Moments, w: Array) -> float:
+def _freedom(rows: Rows, F: Array, moments: Moments, w: Array, axes: Array) -> float:
     """(tr V)² / tr V² of h = x̃f̃ᵀ, from the products of pairs of rows."""
     counted = np.flatnonzero(w > 0)
     some = counted[np.linspace(0, len(counted) - 1, min(PAIRS, len(counted))).astype(np.intp)]
     A = (np.asarray(rows.take(some).array(), np.float64) - moments.mean_x) / moments.spreads
+    A -= (A @ axes) @ axes.T
     G = (A @ A.T) * (F[some] @ F[some].T)
     G = G - G.mean(axis=0) - G.mean(axis=1, keepdims=True) + G.mean()
     n = len(G)
@@ -243,15 +257,17 @@ def sharpen(
         found.append(Moments.of(X, Concept.of_numbers(F), second=second))
         prints.append(Fingerprint.of(X))
         away = (np.asarray(X, np.float64) - labelled.mean_x) / labelled.spreads
+        away = influence.across(away)
         length = np.einsum("ij,ij->i", away, away)
         spread += float(length @ np.sum((F - models.own.mean(axis=0)) ** 2, axis=1))
         found, prints = [reduce(Moments.merge, found)], [reduce(Fingerprint.merge, prints)]
     there = found[0]
     u, N, n = labelled.spreads[:, None], there.n, labelled.n
     apart = influence.f - there.cov_xz
-    pp = max(spread / N - float(np.sum((there.cov_xz / u) ** 2)), 0.0) / N
+    own = influence.across((there.cov_xz / u).T)
+    pp = max(spread / N - float(np.sum(own**2)), 0.0) / N
     chance = influence.ff + pp
-    seen = float(np.sum((apart / u) ** 2))
+    seen = float(np.sum(influence.across((apart / u).T) ** 2))
     limit = float(scipy.stats.chi2.isf(LEVEL, influence.freedom)) / influence.freedom
     bias = seen - chance if seen > limit * chance else 0.0
     omega, variance = _best(influence, pp, bias)
