@@ -37,8 +37,8 @@ Clean everything that is compared: queries by the same erasure as documents.
 The input is not changed, unless --in-place says so.
 """
 REMINDER = (
-    "Vectors that are compared must all be cleaned: queries by the same erasure as documents. For a "
-    "cosine index add --normalize."
+    "Vectors that are compared must all be cleaned: queries by the same erasure as documents. "
+    "For a cosine index add --normalize."
 )
 
 Out = Annotated[

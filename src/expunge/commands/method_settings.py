@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 OBJECTS = ("callback", "classifier")  # parameters that cannot be typed
+BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])")  # between the words of a name
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -30,8 +32,14 @@ def method_names() -> list[str]:
     Returns
     -------
     list of str
+
+    Examples
+    --------
+    >>> from expunge.commands.method_settings import method_names
+    >>> {"rlace", "oracle-leace", "mean-projection"} <= {*method_names()}
+    True
     """
-    return [name.lower() for name in ERASERS]
+    return [BORDER.sub("-", name).lower() for name in ERASERS]
 
 
 def find_method(name: str) -> type[BaseEraser]:
@@ -60,7 +68,9 @@ def find_method(name: str) -> type[BaseEraser]:
     asked = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     if asked not in known:
         raise InputError(
-            f"Unknown method{nearest(asked, known)}", repr(name), f"Take one of {', '.join(known)}"
+            f"Unknown method{nearest(name.lower(), method_names())}",
+            repr(name),
+            f"Take one of {', '.join(method_names())}",
         )
     return known[asked]
 
