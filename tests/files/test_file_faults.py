@@ -99,6 +99,9 @@ def test_csv_lines(tmp_path):
         path.write_text("\n".join([*lines[:place], line, *lines[place + 1 :]]) + "\n")
         with pytest.raises(ex.InputError, match=said.replace(".", r"\.")):
             read_all(path)
+    path.write_text('name,x,y\na,1.5,2\n5" disk,1,2\nb,2,3\nc,3,4\n')
+    with pytest.raises(ex.InputError, match=r"quotation mark.*line"):
+        read_all(path)
     path.write_text("name,x,x\na,1.5,2\n")
     with pytest.raises(ex.InputError, match="same name"):
         open_file(path)
@@ -208,6 +211,42 @@ def test_too_large_for_the_type(tmp_path):
     with pytest.raises(ex.InputError, match=r"exceeds what float16 can hold.*row 0, column 0"):
         convert(tmp_path / "large.npy", tmp_path / "half.npy", dtype="float16")
     assert not (tmp_path / "half.npy").exists()
+
+
+@given(
+    st.sampled_from(sorted(MADE)),
+    st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 255)), min_size=1, max_size=8),
+)
+@settings(deadline=None, max_examples=200)
+def test_damaged_bytes_are_refused_or_read(tmp_path_factory, name, damage):
+    """Nothing but these errors, and never the end of the process."""
+    folder = tmp_path_factory.mktemp("damaged")
+    path = make(name, folder, vectors(60))
+    content = bytearray(path.read_bytes())
+    for at, value in damage:
+        content[at % len(content)] = value
+    path.write_bytes(content)
+    try:
+        file = open_file(path)
+        for column in file.columns:
+            file.column(column)
+        convert(file, folder / f"out-{path.name}", memory=3000)
+    except (ex.InputError, OSError):
+        assert [p.name for p in folder.iterdir()] == [path.name]
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    paths = [make(name, tmp_path) for name in ("parquet", "arrow file")]
+    np.save(tmp_path / "rows.npy", vectors())
+    for module in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for path in paths:
+        with pytest.raises(ex.MissingPackage, match=r"pip install 'expunge\[parquet\]'"):
+            open_file(path)
+    with pytest.raises(ex.MissingPackage):
+        convert(tmp_path / "rows.npy", tmp_path / "rows.parquet")
+    read_all(tmp_path / "rows.npy")
 
 
 def test_not_what_the_name_says(tmp_path):

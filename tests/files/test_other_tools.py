@@ -46,6 +46,20 @@ def test_word2vec_with_line_ends_and_numbers_that_look_like_spaces(tmp_path):
     assert (tmp_path / "again.bin").read_bytes() == content
 
 
+def test_words_that_are_no_text_stay_as_they_are(tmp_path):
+    """Old files hold words cut in the middle of a letter, and odd blanks."""
+    odd = [b"caf\xc3", b"\xff\xfe", b"\xc2\xa0", b""]
+    content = b"4 1\n" + b"".join(word + b" " + struct.pack("<f", 1.5) for word in odd)
+    (tmp_path / "odd.bin").write_bytes(content)
+    convert(tmp_path / "odd.bin", tmp_path / "odd.txt")
+    assert (tmp_path / "odd.txt").read_bytes() == b"".join(word + b" 1.5\n" for word in odd)
+    convert(tmp_path / "odd.txt", tmp_path / "again.bin")
+    assert open_file(tmp_path / "again.bin").column("word")[0] == "caf\ufffd"
+    (tmp_path / "odd.bin").write_bytes(content)
+    convert(tmp_path / "odd.bin", tmp_path / "same.bin")
+    assert (tmp_path / "same.bin").read_bytes() == content
+
+
 def test_pandas(tmp_path):
     X = vectors(dtype=np.float64)
     frame = pd.DataFrame({"word": words(), "emb": list(X), "gender": pd.Categorical(genders())})

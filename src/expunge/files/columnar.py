@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.files.naming import choose_columns
 from expunge.files.number_types import array_type
-from expunge.files.table import Order, VectorFile
+from expunge.files.table import Order, VectorFile, unreadable
 from expunge.optional import require
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
+CACHED = 1 << 11  # rows of which columns are put side by side at once
 FEW = 1 << 16  # different values up to which a column is kept as an array of text
 
 
@@ -130,8 +131,10 @@ class ArrowTable(VectorFile):
             self._refuse_null(column, start)
         if self.vector_columns:
             out = np.empty((len(batch), self.d), self.dtype)
-            for j, column in enumerate(columns):
-                out[:, j] = column.to_numpy(zero_copy_only=False)
+            arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+            for lo in range(0, len(batch), CACHED):  # so that what is written stays in cache
+                for j, values in enumerate(arrays):
+                    out[lo : lo + CACHED, j] = values[lo : lo + CACHED]
             return out
         values = columns[0].flatten()
         if not _is_fixed(columns[0].type):
@@ -161,7 +164,10 @@ class ArrowTable(VectorFile):
 
     def _column(self, name: str) -> NDArray[Any]:
         parts = [batch.column(0) for _, batch in self.batches(1 << 16, columns=(name,))]
-        return values_of(parts, self.schema.field(name).type)
+        try:
+            return values_of(parts, self.schema.field(name).type)
+        except (UnicodeError, pyarrow().ArrowException) as error:
+            raise unreadable(self.path, f"a column of Arrow ({name!r})", error) from error
 
     def new_schema(self, kind: str, columns: tuple[str, ...]) -> Any:
         """The schema with vectors of another type, and the columns that are carried.
@@ -232,12 +238,12 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     kind = column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind)
     if text and not column.null_count:
-        coded = column.combine_chunks().dictionary_encode()
-        coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
-        labels = np.array(coded.dictionary.to_pylist(), dtype=object)
+        coded = column.dictionary_encode().unify_dictionaries().chunks
+        labels = np.array(coded[0].dictionary.to_pylist() if coded else [], dtype=object)
         if len(labels) <= FEW:
             labels = labels.astype(str)
-        return np.asarray(labels[coded.indices.to_numpy(zero_copy_only=False)])
+        places = [part.indices.to_numpy(zero_copy_only=False) for part in coded]
+        return np.asarray(labels[np.concatenate(places)] if places else labels)
     if column.null_count:
         found = np.empty(len(column), object)
         found[:] = column.to_pylist()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.digits import as_text
 from expunge.files.lines import Lines, open_stream
 from expunge.files.naming import choose_columns
 from expunge.files.table import Order, VectorFile, unreadable
@@ -22,6 +23,7 @@ KINDS = ("float16", "float32", "float64")
 CARRIES = "everything"
 PEEK = 100  # rows looked at to tell numbers from text
 PASS = 1 << 12
+TEXT = 8  # times the room of a number that its text takes
 
 
 class CsvFile(VectorFile):
@@ -76,9 +78,16 @@ class CsvFile(VectorFile):
     def _parsed(self, lines: list[bytes], line: int) -> list[list[str]]:
         text = _text(lines, self.path, line)
         try:
-            return list(csv.reader(io.StringIO(text, newline=""), delimiter=self.comma))
+            found = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.comma))
         except csv.Error as error:
             raise unreadable(self.path, f"a table (line {line + 1} or later)", error) from error
+        if len(found) != len(lines):
+            raise InputError(
+                f"A quotation mark stands inside a field, or is never closed: {self.path}",
+                f"it in line {line + 1} or later",
+                "Put fields that hold quotation marks between such, and double those inside",
+            )
+        return found
 
     def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
         """Vectors in order; see `VectorFile`."""
@@ -230,11 +239,12 @@ def _rewrite(writer: Any, source: CsvFile, order: Order, columns: tuple[str, ...
     kept = {*columns, *source.vector_columns}
     places = [j for j, name in enumerate(source.names) if name in kept]
     writer.writerow([source.names[j] for j in places])
-    for lo, line, lines in source.lines.read(order.rows, 1):
+    size = max(1, order.rows // TEXT)
+    for lo, line, lines in source.lines.read(size, 1):
         rows = source._parsed(lines, line)
         numbers = source.numbers_of(rows, lines, line)
-        new = order.change(lo - 1, numbers).astype(str).tolist()
-        for row, values in zip(rows, new, strict=True):
+        new = order.change(lo - 1, numbers)
+        for row, values in zip(rows, as_text(new), strict=True):
             for j, value in zip(source.places, values, strict=True):
                 row[j] = value
             writer.writerow([row[j] for j in places])
@@ -246,5 +256,5 @@ def _write_new(writer: Any, source: VectorFile, order: Order, columns: tuple[str
     writer.writerow([*others, *names])
     for start, X in order.blocks(source):
         beside = [column[start : start + len(X)].tolist() for column in others.values()]
-        for k, row in enumerate(X.astype(str).tolist()):
+        for k, row in enumerate(as_text(X)):
             writer.writerow([*(column[k] for column in beside), *row])

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 from expunge.atomic import check_path
 from expunge.errors import InputError
 from expunge.files.naming import nearest
 from expunge.files.shards import ShardedFile, shard_paths
-from expunge.files.table import VectorFile
+from expunge.files.table import VectorFile, unreadable
 
 __all__ = ["FORMATS", "Format", "ending_of", "format_of", "open_file"]
+
+DAMAGED = (UnicodeError, SyntaxError, TokenError, RecursionError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,11 @@ class Format:
     gzip: bool = False
 
     def open_path(self, path: Path, vectors: Any) -> VectorFile:
-        """A file of this format."""
-        found: VectorFile = _module(self.reader).open_path(path, vectors)
+        """A file of this format; a damaged head may make its parser raise anything."""
+        try:
+            found: VectorFile = _module(self.reader).open_path(path, vectors)
+        except DAMAGED as error:
+            raise unreadable(path, f"a file of the format {self.name}", error) from error
         return found
 
     @property

@@ -72,7 +72,9 @@ class IpcTable(ArrowTable):
 
     def _batch(self, reader: Any, number: int, row: int) -> Any:
         try:
-            return reader.read_next_batch() if self.is_stream else reader.get_batch(number)
+            batch = reader.read_next_batch() if self.is_stream else reader.get_batch(number)
+            batch.validate(full=True)  # a damaged one could lead anywhere in memory
+            return batch
         except (pyarrow().ArrowException, OSError, StopIteration) as error:
             raise unreadable(self.path, f"an Arrow file (row {row} or later)", error) from error
 

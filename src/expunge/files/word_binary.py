@@ -96,18 +96,20 @@ class WordBinary(VectorFile):
             found = np.frombuffer(parts, "<f4").reshape(count, self.d)
             yield lo, found.astype(np.float32, copy=False)
 
-    def words(self, count: int | None = None) -> list[str]:
+    def words(self, count: int | None = None, errors: str = "replace") -> list[str]:
         """The words, or the first so many of them.
 
         Parameters
         ----------
         count : int, optional
+        errors : str
+            What becomes of bytes that are no UTF-8, as in `bytes.decode`.
 
         Returns
         -------
         list of str
         """
-        found = (word.strip(b"\n").decode("utf-8", "replace") for _, word, _ in self._entries(0))
+        found = (word.strip(b"\n").decode("utf-8", errors) for _, word, _ in self._entries(0))
         return list(islice(found, count))
 
     def _column(self, name: str) -> NDArray[Any]:
@@ -134,5 +136,5 @@ def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[st
     for start, X in order.blocks(source):
         rows = np.ascontiguousarray(X, "<f4")
         stream.writelines(
-            words[start + k].encode() + b" " + row.tobytes() + end for k, row in enumerate(rows)
+            words[start + k] + b" " + row.tobytes() + end for k, row in enumerate(rows)
         )

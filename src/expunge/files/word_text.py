@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.digits import as_text
 from expunge.files.lines import Lines
 from expunge.files.table import Order, VectorFile, truncated
 
@@ -19,6 +20,7 @@ __all__ = ["CARRIES", "KINDS", "WordText", "checked_words", "write", "write_text
 KINDS = ("float16", "float32", "float64")
 CARRIES = "words"
 PASS = 1 << 13  # lines
+BYTES = "surrogateescape"  # what keeps bytes that are no UTF-8
 
 
 class WordText(VectorFile):
@@ -89,12 +91,14 @@ class WordText(VectorFile):
                     "Name a file of GloVe or word2vec vectors",
                 )
 
-    def words(self, count: int | None = None) -> list[str]:
+    def words(self, count: int | None = None, errors: str = "replace") -> list[str]:
         """The words, or the first so many of them.
 
         Parameters
         ----------
         count : int, optional
+        errors : str
+            What becomes of bytes that are no UTF-8, as in `bytes.decode`.
 
         Returns
         -------
@@ -103,7 +107,8 @@ class WordText(VectorFile):
         wanted = self.n if count is None else min(count, self.n)
         found: list[str] = []
         for _, _, lines in self.lines.read(PASS):
-            found += [_word(text, self.d) for text in lines[: wanted - len(found)]]
+            some = lines[: wanted - len(found)]
+            found += [_word(text, self.d).decode("utf-8", errors) for text in some]
             if len(found) == wanted:
                 break
         return found
@@ -114,11 +119,11 @@ class WordText(VectorFile):
         return found
 
 
-def _word(text: bytes, d: int) -> str:
+def _word(text: bytes, d: int) -> bytes:
     """The word of a line: what stands before its last d numbers."""
     text = text.rstrip()
     plain = text.count(b" ") == d
-    return (text.partition(b" ") if plain else text.rsplit(b" ", d))[0].decode("utf-8", "replace")
+    return (text.partition(b" ") if plain else text.rsplit(b" ", d))[0]
 
 
 def _tail(text: bytes, d: int) -> bytes:
@@ -150,14 +155,13 @@ def write_text(stream: IO[bytes], source: VectorFile, order: Order, *, header: b
     if header:
         stream.write(f"{source.n} {source.d}\n".encode())
     for start, X in order.blocks(source):
-        texts = X.astype(str)
         stream.writelines(
-            f"{words[start + k]} {' '.join(row)}\n".encode() for k, row in enumerate(texts.tolist())
+            words[start + k] + f" {' '.join(row)}\n".encode() for k, row in enumerate(as_text(X))
         )
 
 
-def checked_words(source: VectorFile, signs: str) -> list[str]:
-    """The words of a file, none of which holds a sign that would end it.
+def checked_words(source: VectorFile, signs: str) -> list[bytes]:
+    """The words of a file, byte by byte as they are there, none with a sign that would end it.
 
     Parameters
     ----------
@@ -167,14 +171,18 @@ def checked_words(source: VectorFile, signs: str) -> list[str]:
 
     Returns
     -------
-    list of str
+    list of bytes
     """
-    words = [str(word) for word in source.column("word").tolist()]
+    if hasattr(source, "words"):
+        words = source.words(errors=BYTES)
+    else:
+        words = [str(word) for word in source.column("word").tolist()]
     for row, word in enumerate(words):
-        if not word.strip() or any(sign in word for sign in signs):
+        if any(sign in word for sign in signs):
             raise InputError(
-                "A word of a file of word vectors must not be empty or hold spaces or line ends",
+                "A word of such a file of word vectors must not hold "
+                + ("spaces or line ends" if " " in signs else "line ends"),
                 f"{word!r} in row {row}",
                 "Mend it, or write .parquet",
             )
-    return words
+    return [word.encode("utf-8", BYTES) for word in words]

@@ -23,7 +23,7 @@ from expunge.linalg import Array, range_basis, whitening_pair
 from expunge.metrics.neighbours import neighbour_sample
 from expunge.metrics.similarity import spearman
 from expunge.moments import Moments
-from expunge.parallel import blocks
+from expunge.parallel import BLOCK, blocks
 from expunge.rows.base import Rows
 from expunge.rows.together import together
 
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)  # percent
+LOOKED_UP = 1 << 14  # pairs of rows that are not in memory, where one look may be a pass over all
 
 
 @dataclass(frozen=True)
@@ -300,7 +301,8 @@ def _cosine(a: Array, b: Array) -> Array:
 
 def _cosines(rows: Rows, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
     found = np.empty(len(first))
-    for lo, hi in blocks(0, len(first)):
-        pair = (np.asarray(rows.take(p[lo:hi]).array(), dtype=np.float64) for p in (first, second))
-        found[lo:hi] = _cosine(*pair)
+    for lo, hi in blocks(0, len(first), BLOCK if rows.in_memory else LOOKED_UP):
+        both = rows.take(np.concatenate([first[lo:hi], second[lo:hi]])).array()
+        A = np.asarray(both, dtype=np.float64)
+        found[lo:hi] = _cosine(A[: hi - lo], A[hi - lo :])
     return found
