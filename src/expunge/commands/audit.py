@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "audit"]
 
+NEARLY_ALL = 0.95  # of the rows that should be those of the fit
 FOUND = 1  # exit code, if asked for
 
 EXAMPLES = """\b
@@ -140,7 +141,7 @@ def audit(
         tested = open_table(vectors, asked, tell)
         fitted = _opened_train(train, train_concept, asked)
     if fitted is None:
-        fitted, tested = _parted(found.meta.get("held_out"), tested, memory)
+        fitted, tested = _parted(found.meta, tested, memory)
     for table in (fitted, tested):
         for note in () if table is None else table.notes:
             say(note)
@@ -187,17 +188,16 @@ def _opened_train(
 
 
 def _parted(
-    left: Any, table: LabelledTable, memory: str
+    meta: dict[str, Any], table: LabelledTable, memory: str
 ) -> tuple[LabelledTable | None, LabelledTable]:
-    """Rows of the fit and rows that it left out, if this looks like the table of the fit.
-
-    Whether it is that table the audit finds out by itself, row by row.
-    """
+    """Rows of the fit and rows that it left out, if the fingerprint says this is its table."""
     import numpy as np
 
+    from expunge.audit.fresh import share_of_fit
     from expunge.commands.labelled_table import held_out_rows
     from expunge.files.budget import check_memory
 
+    left: Any = meta.get("held_out")
     try:
         same = left["of"] == table.rows.n_samples
         out = held_out_rows(table.rows.n_samples, left["share"], left["seed"])
@@ -207,6 +207,8 @@ def _parted(
         return None, table
     budget = check_memory(memory)
     fitted = replace(table.take(np.flatnonzero(~out), budget), notes=())
+    if (share_of_fit(fitted.rows, meta) or 0.0) < NEARLY_ALL:
+        return None, table
     tested = table.take(np.flatnonzero(out), budget)
     note = f"the fit left out {out.sum():,} of {len(out):,} such rows: these are audited on"
     return fitted, replace(tested, notes=(*tested.notes, note))

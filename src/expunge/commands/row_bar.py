@@ -39,7 +39,8 @@ def row_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text("" if not task.speed else f"{task.speed:,.0f} rows/s")
+            rate = task.completed / task.elapsed if task.elapsed else 0.0
+            return Text(f"{rate:,.0f} rows/s" if rate else "")
 
     bar = Progress(
         TextColumn("{task.description}"),

@@ -20,9 +20,7 @@ OPTIONS = {
     "resume": "--resume",
     "vectors": "--vectors",
 }
-SETTING = re.compile(
-    rf"\b({'|'.join(OPTIONS)})=(True|False|None|'[^']*'|\"[^\"]*\"|[\w.]+)?(?![\w(])"
-)
+SETTING = re.compile(rf"\b({'|'.join(OPTIONS)})=(True|False|None|'[^']*'|\"[^\"]*\")?(?![\w(])")
 UNTYPED = re.compile(r"\bPass (--)")
 
 
