@@ -201,7 +201,7 @@ def test_help_lists_every_command(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     wanted = "fit apply audit info compare rank-path convert demo reproduce"
-    assert COMMANDS == wanted.split()
+    assert wanted.split() == COMMANDS
     assert all(command in shown for command in COMMANDS)
 
 
