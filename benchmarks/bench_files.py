@@ -6,7 +6,7 @@ fsync as `apply` does) of the same file, and the command. Printed are ratios of 
 and the peak memory of every process. ``--rows 50000`` tries it out; start-up then decides the
 ratios.
 
-    python benchmarks/bench_files.py --rows 4000000 --folder /a/disk/with/40/GB
+    python benchmarks/bench_files.py --rows 4000000 --folder /a/disk/with/25/GB
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from common import machine, show
 
 BLOCK = 1 << 15  # rows of a plain block
+NEEDED = 3.5  # times the size of the vectors: two sources, and one copy at a time
 CLASSES = ("female", "male")
 
 PLAIN = """
@@ -181,13 +182,19 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--memory", default="512MB", help="of the commands (--memory)")
-    parser.add_argument("--folder", type=Path, help="on a disk with room for six times the rows")
+    parser.add_argument("--folder", type=Path, help="on a disk with room for four times the rows")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.make:  # in a process of its own: a child starts with the peak memory of its parent
         make(asked.make, asked.rows, asked.width, asked.shards)
         return
     size = 2 * asked.rows * asked.width / 1e9
+    room = shutil.disk_usage(asked.folder or tempfile.gettempdir()).free / 1e9
+    if room < NEEDED * size:
+        print(
+            f"not run: it needs {NEEDED * size:.0f} GB of disk and there are {room:.0f}; --folder"
+        )
+        return
     print(f"{machine()}; {asked.rows:,} x {asked.width} float16, {size:.2f} GB")
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         folder = Path(name)

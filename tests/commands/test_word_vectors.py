@@ -95,5 +95,15 @@ def test_pairs_that_are_not_there(glove, refused, tmp_path):
     assert "--word-column" in said("he,she", file="rows.npy")
 
 
+def test_all_words_look_like_those_of_a_fit_on_a_few(glove, run):
+    for name, text in {"male": "he\nhis\nman", "female": "she\nher\nwoman"}.items():
+        with open(f"{name}.txt", "w") as stream:
+            stream.write(text)
+    for number, labels in enumerate((("--words", "male.txt,female.txt"), ("--pair", "he,she"))):
+        out = f"{number}.safetensors"
+        assert run("fit", "glove.txt", *labels, "-m", "mean-projection", "-o", out)[0] == 0
+        assert run("apply", out, "glove.txt", "-o", "clean.vec")[2] == ""
+
+
 def test_a_pair_in_any_case(glove, run):
     assert run("fit", "glove.txt", "--pair", "He,SHE", "-o", "g.safetensors")[0] == 0

@@ -126,9 +126,11 @@ def fit(
     from expunge.commands.erasure_files import check_erasure_name, map_of_fit, with_meta
     from expunge.commands.guard import say
     from expunge.commands.info import describe
-    from expunge.commands.labelled_table import Asked, open_table
+    from expunge.commands.labelled_table import Asked, names_of, open_table
+    from expunge.commands.likeness import first_rows
     from expunge.commands.method_settings import make_eraser, parse_settings
     from expunge.commands.row_bar import row_bar
+    from expunge.files import open_file
 
     check_erasure_name(out)
     check_targets(out, inputs=[vectors])
@@ -161,6 +163,8 @@ def fit(
     found = map_of_fit(eraser)
     if left is not None:
         found = with_meta(found, held_out=left)
+    if pair or words:  # a few words are labelled, and all words are to be cleaned
+        found = with_meta(found, rows=first_rows(open_file(vectors, names_of(vector_names))))
     found.save(out)
     certificate = eraser.certificate_
     result = {

@@ -11,7 +11,7 @@ from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.files.table import VectorFile
 
-__all__ = ["unlikeness"]
+__all__ = ["first_rows", "unlikeness"]
 
 ROWS = 4096  # looked at
 SCALE = 2.0  # times as wide, or as narrow, are other vectors
@@ -51,6 +51,29 @@ def unlikeness(erasure: Erasure | ConditionalErasure, file: VectorFile) -> str:
         if not 1 / SCALE <= ratio <= SCALE:
             found.append(f"they spread {ratio:.2g} times as far")
     return " and ".join(found)
+
+
+def first_rows(file: VectorFile) -> dict[str, list[float]] | None:
+    """What the first vectors of a file look like, as a fit records it of its rows.
+
+    For a fit on a few rows of a file that is meant for all of them.
+
+    Parameters
+    ----------
+    file : VectorFile
+
+    Returns
+    -------
+    dict or None
+        mean and spread of each column; None if there are no such numbers.
+    """
+    X = next((np.asarray(X, dtype=np.float64) for _, X in file.blocks(ROWS)), None)
+    if X is None or not np.isfinite(X).all():
+        return None
+    return {
+        name: [float(f"{value:.6g}") for value in values]
+        for name, values in (("mean", X.mean(axis=0)), ("spread", X.std(axis=0)))
+    }
 
 
 def _known(erasure: Erasure | ConditionalErasure) -> tuple[Any, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -168,7 +169,7 @@ def write_json(path: Path | None, command: str, result: Mapping[str, Any]) -> No
     if path is None:
         return
     full = {"command": command, "version": __version__, **result}
-    text = f"{json.dumps(full, indent=2, allow_nan=False)}\n"
+    text = f"{json.dumps(_finite(full), indent=2, allow_nan=False)}\n"
     if str(path) in OWN_STREAMS:
         stream = getattr(sys, OWN_STREAMS[str(path)])
         stream.write(text)
@@ -178,6 +179,16 @@ def write_json(path: Path | None, command: str, result: Mapping[str, Any]) -> No
             sink.write(text.encode())
     else:
         write_atomically(path, text.encode())
+
+
+def _finite(value: Any) -> Any:
+    """JSON values: numbers of NumPy as Python's, NaN and infinity as null."""
+    value = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def printable(text: str, encoding: str) -> str:
