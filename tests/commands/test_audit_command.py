@@ -106,6 +106,15 @@ def test_exit_codes(people, gender, run):
     assert run(*clean, "--fail-if-found")[0] == 0
 
 
+def test_rows_of_the_fit_show_nothing_and_the_way_out_is_said(people, run):
+    assert run("fit", "people.parquet", "-c", "gender", "-o", "all.safetensors")[0] == 0
+    command = ("audit", "all.safetensors", "people.parquet", "-c", "gender", "--probes", "linear")
+    code, out, _ = run(*command, "--report", "report.html")
+    assert code == 0
+    assert "Not shown to be erased" in out
+    assert "X_test" not in out
+
+
 def test_what_an_audit_refuses(people, gender, refused):
     assert "--concept" in refused("audit", "g.safetensors", "people.parquet")
     assert "nearest is 'gender'" in refused(

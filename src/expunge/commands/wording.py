@@ -21,6 +21,7 @@ OPTIONS = {
     "vectors": "--vectors",
 }
 SETTING = re.compile(rf"\b({'|'.join(OPTIONS)})=(True|False|None|'[^']*'|\"[^\"]*\")?(?![\w(])")
+ARRAYS = re.compile(r"\s+as\s+X_test\s+and\s+y_test\b")
 UNTYPED = re.compile(r"\bPass (--)")
 
 
@@ -41,6 +42,7 @@ def as_options(text: str) -> str:
     >>> as_options("Pass in_place=True to replace it, or say vectors='e*'.")
     "Write --in-place to replace it, or say --vectors 'e*'."
     """
+    text = ARRAYS.sub(" (fit with --holdout, or take another table)", text)
     return UNTYPED.sub(r"Write \1", SETTING.sub(_option, text))
 
 
