@@ -10,7 +10,7 @@ import expunge as ex
 
 @pytest.fixture
 def gender(people, run):
-    rows = ("--holdout", "0.4", "--seed", "1")
+    rows = ("--holdout", "0.4", "--seed", "0")
     fit = ("fit", "people.parquet", "-c", "gender", *rows, "-o", "g.safetensors")
     assert run(*fit)[0] == 0
     return ex.Erasure.load("g.safetensors")
@@ -102,8 +102,16 @@ def test_exit_codes(people, gender, run):
     assert code == 0
     assert "found" in out
     assert run(*command, "--probes", "linear", "--fail-if-found")[0] == 1
+    # here probes find 61 % with limits from 52 %, and sampling error reaches into them: no alarm
     clean = ("audit", "g.safetensors", "people.parquet", "-c", "gender", "--probes", "linear")
-    assert run(*clean, "--fail-if-found")[0] == 0
+    code, out, _ = run(*clean, "--fail-if-found")
+    assert "still find it" in out
+    assert code == 0
+    half = ("fit", "people.parquet", "-c", "gender", "--strength", "0.3", "-o", "half.safetensors")
+    assert run(*half, "--holdout", "0.4")[0] == 0
+    weak = ("audit", "half.safetensors", "people.parquet", "-c", "gender", "--probes", "linear")
+    assert run(*weak)[0] == 0
+    assert run(*weak, "--fail-if-found")[0] == 1
 
 
 def test_rows_of_the_fit_show_nothing_and_the_way_out_is_said(people, run):

@@ -34,6 +34,7 @@ from expunge.commands.output import (
 from expunge.errors import InputError
 
 if TYPE_CHECKING:
+    from expunge.audit import Audit
     from expunge.commands.labelled_table import Asked, LabelledTable
 
 __all__ = ["EXAMPLES", "audit"]
@@ -167,8 +168,18 @@ def audit(
     show_text(as_options(str(done)))
     if report is not None:
         show_text(f"\nThe page with pictures: open {report} in a browser")
-    if fail_if_found and done.verdict.linear == "found" and not done.verdict.explained:
+    if fail_if_found and _is_found(done):
         raise typer.Exit(FOUND)
+
+
+def _is_found(done: Audit) -> bool:
+    """Whether linear probes find more than sampling error of the fit can be an excuse for.
+
+    Where their limits do not tell, it may be one; where nothing is known of the fit, there is none.
+    """
+    explained = done.verdict.explained
+    excused = explained is None and done.residue is not None
+    return done.verdict.linear == "found" and not explained and not excused
 
 
 def _opened_train(
