@@ -17,7 +17,7 @@ from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
-from expunge.erasers.record import fit_record
+from expunge.erasers.record import fit_record, rows_record
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
@@ -517,6 +517,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             "pool": None if seen.pool is None else seen.pool.to_meta(),
             "kept": None if kept is None else kept.to_meta(),
             "fit": fit_record(seen, solution, self.strength, kept) if self._certifies() else None,
+            "rows": rows_record(moments),
             "fingerprint": seen.seen.to_meta(),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }
