@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.lazy_rows import SelectedRows
 from expunge.commands.label_files import read_labels
 from expunge.commands.missing_labels import labelled_rows, tidied
 from expunge.commands.word_labels import by_lists, by_pair, words_of
@@ -19,6 +18,7 @@ from expunge.files.formats import open_file
 from expunge.inputs import check_number
 from expunge.rows.base import Rows
 from expunge.rows.chunked import ChunkedRows
+from expunge.rows.lazy_rows import SelectedRows
 
 __all__ = ["Asked", "LabelledTable", "held_out_rows", "names_of", "open_table"]
 
