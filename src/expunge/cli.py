@@ -20,6 +20,7 @@ from expunge.commands import (
     demo,
     fit,
     info,
+    plan,
     rank_path,
     reproduce,
 )
@@ -57,6 +58,7 @@ app.command(epilog=audit.EXAMPLES)(guarded(audit.audit))
 app.command(epilog=info.EXAMPLES)(guarded(info.info))
 app.command(epilog=compare.EXAMPLES)(guarded(compare.compare))
 app.command("rank-path", epilog=rank_path.EXAMPLES)(guarded(rank_path.rank_path))
+app.command(epilog=plan.EXAMPLES)(guarded(plan.plan))
 app.command(epilog=convert.EXAMPLES)(guarded(convert.convert, KEPT))
 app.command(epilog=demo.EXAMPLES)(guarded(demo.demo))
 app.command(epilog=reproduce.EXAMPLES)(guarded(reproduce.reproduce))

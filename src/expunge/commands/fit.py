@@ -9,6 +9,7 @@ import typer
 
 from expunge.commands.options import (
     Concepts,
+    GroupColumn,
     Memory,
     Missing,
     Pair,
@@ -16,6 +17,7 @@ from expunge.commands.options import (
     Settings,
     Task,
     TypeOfConcept,
+    Unlabelled,
     VectorNames,
     Vectors,
     Weights,
@@ -51,6 +53,8 @@ Examples:
   expunge fit people.parquet -c gender --task job --method splince -o gender.safetensors
   expunge fit glove.txt --pair he,she -o gender.safetensors
   expunge fit vectors.bin --words male.txt,female.txt --method inlp --rank 8 -o g.safetensors
+  expunge fit labelled.parquet -c gender --unlabelled all.parquet -o gender.safetensors
+  expunge fit people.parquet -c gender --missing unlabelled --groups person -o g.safetensors
   expunge fit people.parquet -c gender --set scale=std --set alpha=1e-3 -o gender.safetensors
 """
 
@@ -113,6 +117,8 @@ def fit(
     weights: Weights = None,
     vector_names: VectorNames = None,
     missing: Missing = "error",
+    unlabelled: Unlabelled = None,
+    groups: GroupColumn = None,
     pair: Pair = None,
     words: WordFiles = None,
     word_column: WordColumn = "word",
@@ -126,7 +132,7 @@ def fit(
     from expunge.commands.erasure_files import check_erasure_name, map_of_fit, with_meta
     from expunge.commands.guard import say
     from expunge.commands.info import describe
-    from expunge.commands.labelled_table import Asked, names_of, open_table
+    from expunge.commands.labelled_table import Asked, names_of, open_table, pool_of_table
     from expunge.commands.likeness import first_rows
     from expunge.commands.method_settings import make_eraser, parse_settings
     from expunge.commands.row_bar import row_bar
@@ -153,13 +159,19 @@ def fit(
         words=words,
         word_column=word_column,
         missing=missing,
+        groups=groups,
+        pools=True,
     )
     _check_labels(eraser, asked.concepts or pair or words, task)
     with row_bar(f"fitting {type(eraser).__name__}") as tell:
         table, left = _without_held_out(open_table(vectors, asked, tell), holdout, seed, memory)
         for note in table.notes:
             say(note)
-        eraser.fit(table.rows, table.task, concept=table.concept, sample_weight=table.weights)
+        more: dict[str, Any] = {} if table.groups is None else {"groups": table.groups}
+        if (pool := pool_of_table(table, unlabelled, vector_names, memory)) is not None:
+            more["unlabelled"] = pool
+        given = {"concept": table.concept, "sample_weight": table.weights, **more}
+        eraser.fit(table.rows, table.task, **given)
     found = map_of_fit(eraser)
     if left is not None:
         found = with_meta(found, held_out=left)
@@ -172,6 +184,7 @@ def fit(
         "out": str(out),
         "held_out": left,
         "notes": list(table.notes),
+        "pool": None if eraser.pool_ is None else eraser.pool_.to_meta(),
         "certificate": None if certificate is None else certificate.to_dict(),
         **describe(found),
     }
@@ -212,6 +225,8 @@ def render(
         f"{type(eraser).__name__} erases {found.rank} of {d} dimensions, found on {n:,} rows of "
         f"{name(table.path)}" + (f" ({held_out['rows']:,} others left out)" if held_out else "")
     )
+    if eraser.pool_ is not None:
+        say(str(eraser.pool_))
     certificate = eraser.certificate_
     if certificate is not None:
         say("Certificate (on the rows of the fit)", "bold")

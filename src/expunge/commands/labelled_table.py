@@ -18,11 +18,19 @@ from expunge.files.formats import open_file
 from expunge.inputs import check_number
 from expunge.rows.base import Rows
 from expunge.rows.chunked import ChunkedRows
-from expunge.rows.lazy_rows import SelectedRows
+from expunge.rows.lazy_rows import JoinedRows, SelectedRows
 
-__all__ = ["Asked", "LabelledTable", "held_out_rows", "names_of", "open_table"]
+__all__ = [
+    "Asked",
+    "LabelledTable",
+    "held_out_rows",
+    "names_of",
+    "open_table",
+    "pool_of_table",
+]
 
 Watch = Callable[[int, int], None]  # (rows read, rows)
+DROP = "Write --missing drop, or fill in what is missing"
 PART = 4  # of the memory, one in so many for rows that are kept
 
 
@@ -38,12 +46,14 @@ class Asked:
     memory : str
     concept_option : str
         What to call the option of the concepts.
-    task, weights, ids : str or None
+    task, weights, ids, groups : str or None
         Columns or files.
     pair, words : str or None
         Labels of word vectors.
     word_column : str
-    missing : {"error", "drop"}
+    missing : {"error", "drop", "unlabelled"}
+    pools : bool
+        Whether the command can use rows without labels.
     """
 
     concepts: Sequence[str] = ()
@@ -53,10 +63,12 @@ class Asked:
     task: str | None = None
     weights: str | None = None
     ids: str | None = None
+    groups: str | None = None
     pair: str | None = None
     words: str | None = None
     word_column: str = "word"
     missing: str = "error"
+    pools: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +81,11 @@ class LabelledTable:
     rows : Rows
         Those that have labels.
     concept : array of shape (n,) or (n, m), mapping of str to such, or None
-    task, weights, ids, words : arrays of shape (n,) or None
+    task, weights, ids, words, groups : arrays of shape (n,) or None
     notes : tuple of str
         What was left out or found.
+    unlabelled : Rows or None
+        Rows without labels that were not left out.
     """
 
     path: Path
@@ -81,7 +95,9 @@ class LabelledTable:
     weights: NDArray[Any] | None = None
     ids: NDArray[Any] | None = None
     words: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    unlabelled: Rows | None = None
 
     def take(self, index: NDArray[np.intp], memory: int) -> LabelledTable:
         """Some of the rows, in memory if they are few."""
@@ -101,6 +117,7 @@ class LabelledTable:
             weights=some(self.weights),
             ids=some(self.ids),
             words=some(self.words),
+            groups=some(self.groups),
         )
 
 
@@ -181,6 +198,30 @@ def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> Labelled
     return _without_missing(path, rows, concepts, asked, ())
 
 
+def pool_of_table(
+    table: LabelledTable, file: str | None, vectors: Sequence[str] | None, memory: str
+) -> Rows | None:
+    """Rows without labels: of the table itself, of another file, or both.
+
+    Parameters
+    ----------
+    table : LabelledTable
+    file : str or None
+        Another file of vectors.
+    vectors : sequence of str or None
+        As of the table.
+    memory : str
+
+    Returns
+    -------
+    Rows or None
+    """
+    if file is None:
+        return table.unlabelled
+    found = ChunkedRows(open_file(Path(file), names_of(vectors)), memory)
+    return found if table.unlabelled is None else JoinedRows(found, table.unlabelled)
+
+
 def held_out_rows(n: int, share: float, seed: int) -> NDArray[np.bool_]:
     """Which rows a fit leaves out; the same for the same numbers.
 
@@ -233,9 +274,13 @@ def _without_missing(
     asked: Asked,
     notes: tuple[str, ...],
 ) -> LabelledTable:
+    if asked.missing == "unlabelled" and not asked.pools:
+        raise InputError(
+            "Only fit and plan can use rows without labels", "--missing unlabelled", DROP
+        )
     others = {
         option: read_labels(what, rows, path.name, f"--{option}")[1]
-        for option in ("task", "weights", "ids")
+        for option in ("task", "weights", "ids", "groups")
         if (what := getattr(asked, option)) is not None
     }
     named = {f"{asked.concept_option} {name}": column for name, column in concepts.items()}
@@ -249,5 +294,7 @@ def _without_missing(
         words = rows.column(asked.word_column)
     table = LabelledTable(path, rows, words=words, notes=(*notes, note) if note else notes)
     if index is not None:
-        table = table.take(index, rows.memory)
+        lost = np.setdiff1d(np.arange(rows.n_samples), index)
+        pool = SelectedRows(rows, lost) if asked.missing == "unlabelled" else None
+        table = replace(table.take(index, rows.memory), unlabelled=pool)
     return replace(table, concept=concept, **beside)

@@ -12,6 +12,8 @@ from expunge.errors import InputError
 
 __all__ = ["labelled_rows", "tidied"]
 
+DONE = {"error": "", "drop": "left out", "unlabelled": "taken as rows without labels"}
+
 
 def labelled_rows(
     values: Mapping[str, NDArray[Any]], n: int, how: str
@@ -23,7 +25,7 @@ def labelled_rows(
     values : mapping of option and name to array of shape (n,) or (n, m)
     n : int
         Rows.
-    how : {"error", "drop"}
+    how : {"error", "drop", "unlabelled"}
 
     Returns
     -------
@@ -43,8 +45,10 @@ def labelled_rows(
     >>> labelled_rows({"gender": np.array(["f", "", "m"])}, 3, "drop")[0]
     array([0, 2])
     """
-    if how not in ("error", "drop"):
-        raise InputError("--missing takes error or drop", repr(how), "Write --missing drop, say")
+    if how not in DONE:
+        raise InputError(
+            "--missing takes error, drop or unlabelled", repr(how), "Write --missing drop, say"
+        )
     gone = np.zeros(n, bool)
     for name, column in values.items():
         own = _missing(column)
@@ -62,7 +66,8 @@ def labelled_rows(
         raise InputError(
             "No row has a label", f"{n:,} rows, all without one", "Name another column"
         )
-    return np.flatnonzero(~gone), f"{int(gone.sum()):,} of {n:,} rows have no label: left out"
+    said = f"{int(gone.sum()):,} of {n:,} rows have no label: {DONE[how]}"
+    return np.flatnonzero(~gone), said
 
 
 def tidied(values: NDArray[Any], index: NDArray[np.intp] | None) -> NDArray[Any]:

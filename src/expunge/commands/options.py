@@ -12,6 +12,7 @@ __all__ = [
     "DropColumns",
     "Dtype",
     "ErasureFile",
+    "GroupColumn",
     "IdColumn",
     "Memory",
     "Missing",
@@ -22,6 +23,7 @@ __all__ = [
     "Settings",
     "Task",
     "TypeOfConcept",
+    "Unlabelled",
     "VectorNames",
     "Vectors",
     "Weights",
@@ -70,6 +72,23 @@ IdColumn = Annotated[
     str | None,
     typer.Option("--ids", metavar="WHAT", help="Who or what a row belongs to: a column or a file."),
 ]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="WHAT",
+        help="What rows belong to, where several belong to one (a person): a column or a file.",
+    ),
+]
+Unlabelled = Annotated[
+    str | None,
+    typer.Option(
+        "--unlabelled",
+        metavar="FILE",
+        help="A file of more rows like these, without labels: with few labels they make erasure "
+        "hold better on new rows.",
+    ),
+]
 VectorNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -84,7 +103,8 @@ Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="HOW",
-        help="Rows without a label: 'error' refuses them, 'drop' leaves them out.",
+        help="Rows without a label: 'error' refuses them, 'drop' leaves them out, and for fit and "
+        "plan 'unlabelled' lets them help.",
     ),
 ]
 Pair = Annotated[
