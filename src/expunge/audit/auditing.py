@@ -53,6 +53,7 @@ def audit(
     words: Any = None,
     vocabulary: Any = None,
     ids: Any = None,
+    groups: Any = None,
     fresh: bool = False,
     concept_type: ConceptType = "auto",
     confidence: float = 0.95,
@@ -85,7 +86,10 @@ def audit(
     ids : pair of arrays, or array, optional
         Who or what each row belongs to: for the training and the test rows, or for one of them (the
         test rows, if both are there). Test rows whose id a training row has are not fresh; values
-        are then not compared. Rows of one id are never on both sides of a probe.
+        are then not compared. Rows of one id are never on both sides of a probe, and count once
+        where errors are estimated.
+    groups : pair of arrays, or array, optional
+        The same under the name that scikit-learn has for it; pass one of the two.
     fresh : bool
         Trust that the test rows, or the rows if there is one set of them, were not in the fit,
         whatever numbers they share with it.
@@ -121,6 +125,9 @@ def audit(
     """
     check_number(confidence, "confidence", least=0.5, most=0.9999)
     check_number(leak, "leak", strict=True, most=1)
+    if ids is not None and groups is not None:
+        raise InputError("ids and groups are two names of one thing", "both", "Pass one of the two")
+    ids = groups if ids is None else ids
     if not isinstance(fresh, bool | np.bool_):
         raise InputError("fresh must be true or false", repr(fresh), "Pass fresh=True or leave it")
     seed = int(check_rng(random_state).integers(2**31))

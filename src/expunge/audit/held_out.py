@@ -15,7 +15,13 @@ from expunge.rows.base import Rows
 __all__ = ["held_out"]
 
 
-def held_out(rows: Rows, concepts: Sequence[Concept], share: float, seed: int) -> NDArray[np.intp]:
+def held_out(
+    rows: Rows,
+    concepts: Sequence[Concept],
+    share: float,
+    seed: int,
+    groups: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
     """Sorted numbers of about `share` of the rows, with the class shares of all.
 
     Copies of a row stay together, so that none is held out while another is in the fit. Every class
@@ -28,6 +34,8 @@ def held_out(rows: Rows, concepts: Sequence[Concept], share: float, seed: int) -
         The first is the one whose shares are kept.
     share : float
     seed : int
+    groups : int array of shape (n,), optional
+        Rows that stay together; by default copies of a row.
 
     Returns
     -------
@@ -45,7 +53,9 @@ def held_out(rows: Rows, concepts: Sequence[Concept], share: float, seed: int) -
     (60, 0)
     """
     n = rows.n_samples
-    group = np.arange(n) if by_chance(rows) else numbered(rows)
+    group = groups
+    if group is None:
+        group = np.arange(n) if by_chance(rows) else numbered(rows)
     test = np.zeros(n, dtype=bool)
     repeated = np.bincount(group)[group] > 1
     single = np.flatnonzero(~repeated)

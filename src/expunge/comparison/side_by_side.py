@@ -16,6 +16,7 @@ from expunge.comparison.notes import method_notes, row_notes
 from expunge.comparison.split_run import ComparedRows, ComparisonRun, Measured
 from expunge.concept import Concept
 from expunge.erasers.base import BaseEraser
+from expunge.erasers.pooled_fit import check_groups, pool_of
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
 from expunge.inputs.ranks import check_ranks
@@ -37,6 +38,8 @@ def compare(
     runs: int = 3,
     *,
     pairs: tuple[Any, Any] | None = None,
+    unlabelled: Any = None,
+    groups: Any = None,
     test_size: float = 0.3,
     probes: Any = "default",
     sizes: Sizes | None = None,
@@ -69,6 +72,11 @@ def compare(
     runs : int
     pairs : (A, B), arrays of shape (p, d), optional
         Definitional pairs for PairPCA, which is left out without them.
+    unlabelled : array or frame of shape (N, d), or Rows, optional
+        More rows without labels, for methods that can use them; see an eraser's `fit`.
+    groups : array of shape (n,), optional
+        What each row belongs to: rows of one group are never on both sides, and count once where
+        errors are estimated.
     test_size : float
         Share of the rows that is held out, at most 0.9.
     probes : {"default", "linear", "nonlinear"} or list of str and Probe
@@ -121,7 +129,8 @@ def compare(
     terms = Terms(
         choose_probes(probes, target.kind), check_sizes(sizes, SIZES), confidence, leak, seed=0
     )
-    everything = ComparedRows(rows, target, goal, sides, terms)
+    pool = pool_of(unlabelled, None, rows.n_features, "A comparison")
+    everything = ComparedRows(rows, target, goal, sides, terms, pool, check_groups(groups, rows))
     with Progress("compare", int(runs) * (len(chosen) + 1), verbose) as bar:
         table = _Table(chosen, left_out, bar)
         for seed in seeds:

@@ -66,6 +66,10 @@ class ComparedRows:
     pairs : pair of arrays or None
     terms : Terms
         Of the audit's probing.
+    pool : Rows or None
+        Rows without labels, for methods that can use them.
+    groups : int array of shape (n,) or None
+        Rows that belong together.
     """
 
     rows: Rows
@@ -73,12 +77,14 @@ class ComparedRows:
     task: Concept | None
     pairs: Pairs | None
     terms: Terms
+    pool: Rows | None = None
+    groups: NDArray[np.intp] | None = None
 
     def run(self, seed: int, test_size: float) -> ComparisonRun:
         """Rows split anew; copies of a row stay on one side."""
         known = [self.concept] if self.task is None else [self.concept, self.task]
         n = self.rows.n_samples
-        test = held_out(self.rows, known, test_size, seed)
+        test = held_out(self.rows, known, test_size, seed, self.groups)
         train = np.setdiff1d(np.arange(n), test)
         terms = replace(self.terms, probes=[remembered(p) for p in self.terms.probes], seed=seed)
         run = ComparisonRun(self, train, test, terms)
@@ -142,11 +148,22 @@ class ComparisonRun:
             ids = np.arange(len(self.all.pairs[0]))
             eraser.fit(np.vstack(self.all.pairs), np.concatenate([ids, ids]))
         elif self.all.task is None:
-            eraser.fit(X, self._labels(self.train))
+            eraser.fit(X, self._labels(self.train), **self._beside(eraser))
         else:
             task = self.all.task.values[self.train]
-            eraser.fit(X, task, concept=self._labels(self.train))
+            eraser.fit(X, task, concept=self._labels(self.train), **self._beside(eraser))
         return eraser, time.perf_counter() - started
+
+    def _beside(self, eraser: BaseEraser) -> dict[str, Any]:
+        """Groups of the rows, and rows without labels where the method can use them."""
+        found: dict[str, Any] = {}
+        if self.all.groups is not None:
+            found["groups"] = self.all.groups[self.train]
+        rank: Any = getattr(eraser, "rank", "auto")
+        enough = rank == "auto" or rank >= self.own_rank
+        if self.all.pool is not None and enough and not eraser._why_not_pooling():
+            found["unlabelled"] = self.all.pool
+        return found
 
     def measure(self, eraser: BaseEraser | None, seconds: float = 0.0) -> Measured:
         """ComparedRows about a fitted eraser, or about the rows as they are."""
@@ -184,7 +201,7 @@ class ComparisonRun:
 
     def _given(self, erasure: Any) -> Given:
         """Rows before and after, as an audit has them; what needs the concept is told it."""
-        task = self.all.task
+        task, groups = self.all.task, self.all.groups
         return gather(
             erasure,
             SelectedRows(self.all.rows, self.train),
@@ -194,6 +211,7 @@ class ComparisonRun:
             task=None if task is None else (task.values[self.train], task.values[self.test]),
             names=None,
             concept_type=self.all.concept.kind,
+            ids=None if groups is None else (groups[self.train], groups[self.test]),
         )
 
     def _terms(self, family: str) -> Terms:

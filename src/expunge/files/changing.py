@@ -126,6 +126,7 @@ class Changing:
         self.map, self.progress, self.done = map_of(erasure), progress, 0
         if self.map is not None:
             self.map.check_width((file.n, file.d))
+        self.checks = hasattr(self.map, "left")  # an erasure itself notices NaN on its way
         self.needs_concept = bool(getattr(self.map, "needs_concept", False))
         self.concept: Any = self._named(file, concept) if self.needs_concept else None
         if self.needs_concept and self.concept is None:
@@ -150,8 +151,8 @@ class Changing:
 
     def __call__(self, start: int, X: NDArray[Any]) -> NDArray[Any]:
         """New vectors for a block whose first row has the number `start`."""
-        if X.dtype.kind == "f":
-            self._refuse(X, start, "NaN or infinity in a vector", "Drop or mend this row")
+        if self.map is None or not self.checks:
+            self._refuse_nan(X, start)
         Y = X if self.map is None else self._erased(start, X)
         if self.normalize:
             Y = _unit(Y)
@@ -177,11 +178,16 @@ class Changing:
                 return np.asarray(self.map.transform_known(X, self.concept.take(here)))
             return np.asarray(self.map.transform(X, concept=_part(self.concept, here)))
         except InputError as error:
+            self._refuse_nan(X, start)  # which knows the place
             raise InputError(
                 error.problem,
                 f"{error.received}, counted from row {start} of {self.path}",
                 error.remedy,
             ) from error
+
+    def _refuse_nan(self, X: NDArray[Any], start: int) -> None:
+        if X.dtype.kind == "f":
+            self._refuse(X, start, "NaN or infinity in a vector", "Drop or mend this row")
 
     def _refuse(self, X: NDArray[Any], start: int, problem: str, remedy: str) -> None:
         flat = X.reshape(-1)

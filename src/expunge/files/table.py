@@ -45,9 +45,9 @@ class Order:
     most: int
 
     def blocks(self, source: VectorFile) -> Iterator[tuple[int, NDArray[Any]]]:
-        """New vectors of a file in order, the next of the old ones being read meanwhile."""
-        for start, X in read_ahead(source.blocks(self.rows)):
-            yield start, self.change(start, X)
+        """New vectors of a file in order; while some are written, the next are made and read."""
+        old = read_ahead(source.blocks(self.rows))
+        return read_ahead((start, self.change(start, X)) for start, X in old)
 
 
 class VectorFile(ABC):
