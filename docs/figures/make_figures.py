@@ -27,6 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import expunge as ex
+from expunge.data import load_glove
 from expunge.game.certificate import certify
 from expunge.game.losses import loss_for
 from expunge.inputs import check_concept, check_rows
@@ -57,6 +58,7 @@ def main() -> None:
         save(fantope(), "fantope")
         save(below_the_rank(), "below_the_rank")
         save(history(), "history")
+        save(few_labels(), "few-labels")
 
 
 def save(figure: Figure, name: str) -> None:
@@ -327,6 +329,36 @@ def history() -> Figure:
     right.set(xlabel="steps", ylabel="loss", ylim=(0, 2))
     right.legend(loc="upper right", ncols=2)
     right.set_title("descent_ascent: noisy, so the best evaluation is kept")
+    return figure
+
+
+# -- few labels, many rows -----------------------------------------------------------------------
+
+
+def few_labels() -> Figure:
+    """Distance of class means left on new words, against labels, alone and with a pool."""
+    glove = load_glove()
+    X, y, unit = glove.train.X, glove.train.y, glove.test.X.std(axis=0)
+    counts, draws = [150, 300, 600, 1200, 2400, 4800], 5
+    left: dict[str, list[list[float]]] = {"labels alone": [], "with the rest of the words": []}
+    for n in counts:
+        for name, found in left.items():
+            found.append([])
+            for draw in range(draws):
+                order = np.random.default_rng(draw).permutation(len(X))
+                pool = {} if name == "labels alone" else {"unlabelled": X[order[n:]]}
+                clean = ex.RLACE().fit(X[order[:n]], y[order[:n]], **pool).transform(glove.test.X)
+                means = [(clean / unit)[glove.test.y == k].mean(axis=0) for k in (0, 1)]
+                found[-1].append(float(np.linalg.norm(means[1] - means[0])))
+    figure, ax = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
+    for (name, found), marker in zip(left.items(), "os", strict=True):
+        ax.plot(counts, np.mean(found, axis=1), marker=marker, label=name)
+    ax.set(
+        xscale="log", xlabel="labels", ylabel="distance of class means, new words", ylim=(0, None)
+    )
+    ax.set_xticks(counts, [f"{n:,}" for n in counts])
+    ax.minorticks_off()
+    ax.legend()
     return figure
 
 
