@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from expunge.atomic import check_writable
 from expunge.errors import InputError
 from expunge.inputs import check_choice
-from expunge.integrations.hooks import Taps
-from expunge.integrations.positions import Calls, Tokens, rows_at
+from expunge.integrations.calls import Calls
+from expunge.integrations.module_names import resolve
+from expunge.integrations.positions import Tokens, rows_at
+from expunge.integrations.taps import Taps
 from expunge.integrations.text_batches import TextBatches, evaluating, longest, to_device
 from expunge.progress import Progress
 
@@ -130,7 +132,7 @@ def collect(
            [196., 197.]], dtype=float32)
     """
     check_choice(pooling, POOLINGS, "pooling")
-    names = [layers] if isinstance(layers, str) else list(dict.fromkeys(layers))
+    names = resolve(model, layers)
     if not names:
         raise InputError("There are no layers to collect", "an empty list", "Name at least one")
     limit = longest(model, tokenizer) if max_length is None else max_length
@@ -151,7 +153,7 @@ def _fill(
     store: _Store,
     model: Any,
     batches: TextBatches,
-    names: list[str],
+    names: dict[str, str],
     tokens: Tokens,
     starts: NDArray[np.intp],
     progress: bool,
@@ -164,14 +166,15 @@ def _fill(
 
     with (
         evaluating(model),
-        Taps(model, names, receive) as taps,
+        Taps(model, list(dict.fromkeys(names.values())), receive) as taps,
         Progress("collect", len(batches.texts), progress) as bar,
     ):
         done = 0
         for texts, inputs in batches:
             taps.run(to_device(inputs, model))
             places = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in texts])
-            for name, rows in seen.items():
+            for name, full in names.items():
+                rows = seen[full]
                 if len(rows) != len(places):
                     raise InputError(
                         f"Module {name!r} does not give one vector per token",

@@ -14,11 +14,15 @@ from expunge.erasers import RLACE
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_concept, check_number, check_rng
+from expunge.integrations.calls import Calls
 from expunge.integrations.collect import as_rows
-from expunge.integrations.hooks import Taps, erasing, find_modules
+from expunge.integrations.hooks import PLACES, erasing
 from expunge.integrations.labelled_batches import LabelledBatches
-from expunge.integrations.positions import Calls, Tokens, check_tokens, rows_at
+from expunge.integrations.model_identity import identity_of
+from expunge.integrations.module_names import relative_name, resolve
+from expunge.integrations.positions import Tokens, check_tokens, rows_at, without_special
 from expunge.integrations.scrubbing import LayerReport, Scrubbing
+from expunge.integrations.taps import Place, Taps
 from expunge.integrations.text_batches import evaluating, to_device
 from expunge.optional import require
 from expunge.progress import Progress
@@ -40,6 +44,7 @@ def scrub(
     eraser: Any = None,
     tokenizer: Any = None,
     tokens: Tokens = "all",
+    at: Place = "output",
     labels_per: Literal["text", "token"] = "text",
     batch_size: int = 32,
     max_length: int | None = None,
@@ -71,8 +76,10 @@ def scrub(
         Any eraser with `partial_fit`; a copy is fitted at every layer. RLACE() by default.
     tokenizer : Hugging Face tokenizer, optional
         For texts.
-    tokens : {"all", "masked", "cls", "last", "mean"} or int
+    tokens : str, int, mapping, mask or callable
         Where to fit and erase; see `erasing`. Padding is never fitted on.
+    at : {"output", "input"}
+        Whether to fit and erase what the modules give or what they are called with.
     labels_per : {"text", "token"}
         Whether a label is for a text, hence for all its tokens, or for a token. Tokens labelled
         None or -100 are left out of the fit.
@@ -103,14 +110,14 @@ def scrub(
     ...     bool(torch.allclose(*model[0](x).view(2, 2, 3).mean(dim=1), atol=1e-6))
     True
     """
+    tokens = without_special(tokens, tokenizer)
     check_tokens(tokens)
+    check_choice(at, PLACES, "at")
     check_choice(labels_per, ("text", "token"), "labels_per")
     check_number(sample, "sample", whole=True)
     eraser = _check_eraser(RLACE() if eraser is None else eraser)
-    layers = [layers] if isinstance(layers, str) else layers
-    groups = [(group,) if isinstance(group, str) else tuple(group) for group in layers]
-    find_modules(model, [name for group in groups for name in group])
-    if labels_per == "token" and tokens == "mean":
+    groups = _groups(model, layers)
+    if labels_per == "token" and isinstance(tokens, str) and tokens == "mean":
         raise InputError(
             "The mean of tokens has no label of its own",
             "labels_per='token' with tokens='mean'",
@@ -123,22 +130,29 @@ def scrub(
     done: dict[str, Erasure] = {}
     report: list[LayerReport] = []
     with evaluating(model), Progress("scrub", len(groups) * len(batches), progress) as bar:
-        order = _order(model, batches, groups)
+        order = _order(model, batches, groups, at)
         groups.sort(key=lambda group: min(map(order.index, group)))
         for number, group in enumerate(groups):
             expected = sum(map(order.count, group))
             fits = {name: _LayerFit(clone(eraser), sample, rng) for name in group}
-            with erasing(model, done, tokens=tokens):
-                for i, _ in enumerate(_one_pass(model, batches, fits, tokens, expected), start=1):
+            run = _one_pass(model, batches, fits, tokens, at, expected)
+            with erasing(model, done, tokens=tokens, at=at):
+                for i, _ in enumerate(run, start=1):
                     bar.update(number * len(batches) + i, group[0])
             for name, fit in fits.items():
                 done[name] = fit.erasure()
-                report.append(fit.report(name))
-    return Scrubbing(done, report, tokens)
+                report.append(fit.report(relative_name(model, name)))
+    erasures = {relative_name(model, name): erasure for name, erasure in done.items()}
+    return Scrubbing(erasures, report, tokens, at, identity_of(model, erasures))
 
 
 def _one_pass(
-    model: Any, batches: LabelledBatches, fits: dict[str, _LayerFit], tokens: Tokens, expected: int
+    model: Any,
+    batches: LabelledBatches,
+    fits: dict[str, _LayerFit],
+    tokens: Tokens,
+    at: Place,
+    expected: int,
 ) -> Iterator[None]:
     """Show every batch to the erasers of one group, and pause after each."""
     seen: list[tuple[str, Any]] = []
@@ -146,7 +160,7 @@ def _one_pass(
     def receive(name: str, hidden: Any, calls: Calls) -> None:
         seen.append((name, rows_at(calls, name, hidden, tokens)))
 
-    with Taps(model, list(fits), receive, expected) as taps:
+    with Taps(model, list(fits), receive, expected, at) as taps:
         for number, (inputs, labels_of) in enumerate(batches):
             taps.run(to_device(inputs, model))
             for name, (rows, text, position) in seen:
@@ -228,7 +242,18 @@ def _check_eraser(eraser: Any) -> Any:
     return eraser
 
 
-def _order(model: Any, batches: LabelledBatches, groups: list[tuple[str, ...]]) -> list[str]:
+def _groups(model: Any, layers: str | Sequence[str | Sequence[str]]) -> list[tuple[str, ...]]:
+    """Full names of the layers by group; what a pattern finds are groups of one."""
+    groups: list[tuple[str, ...]] = []
+    for group in [layers] if isinstance(layers, str) else layers:
+        full = tuple(resolve(model, group).values())
+        groups += [(name,) for name in full] if isinstance(group, str) else [full]
+    return groups
+
+
+def _order(
+    model: Any, batches: LabelledBatches, groups: list[tuple[str, ...]], at: Place
+) -> list[str]:
     """The layers in the order in which the model runs them, found by running one batch."""
     names = list(dict.fromkeys(name for group in groups for name in group))
     if len(names) < sum(map(len, groups)) or not all(groups) or not names:
@@ -237,7 +262,7 @@ def _order(model: Any, batches: LabelledBatches, groups: list[tuple[str, ...]]) 
             f"{groups!r}",
             "Pass a list of different names, or of groups of them",
         )
-    with Taps(model, names, lambda name, hidden, calls: None) as taps:
+    with Taps(model, names, lambda name, hidden, calls: None, None, at) as taps:
         for inputs, _ in batches:
             taps.run(to_device(inputs, model))
             return taps.order
