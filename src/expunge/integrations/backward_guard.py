@@ -7,7 +7,7 @@ Gradient checkpointing runs a layer a second time during the backward pass. If t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from expunge.errors import InputError
@@ -21,6 +21,11 @@ checkpointing = require("torch.utils.checkpoint", "transformers")
 
 class BackwardGuard:
     """Watches what comes out of modules that run inside gradient checkpointing.
+
+    Parameters
+    ----------
+    resumption : callable, optional
+        Called when a model has run; gives what to call when backward comes to what it gave.
 
     Examples
     --------
@@ -36,8 +41,8 @@ class BackwardGuard:
     The backward pass runs layers again, but the block of their erasures has ended
     """
 
-    def __init__(self) -> None:
-        self.open, self.seen = True, False
+    def __init__(self, resumption: Callable[[], Callable[[], None]] | None = None) -> None:
+        self.open, self.seen, self.resumption = True, False, resumption
 
     def notice(self, *states: Any) -> None:
         """Look whether we are inside gradient checkpointing, and watch these tensors if so."""
@@ -53,15 +58,22 @@ class BackwardGuard:
 
     def watch(self, output: Any) -> None:
         """Let the backward pass through these tensors ask whether the block has ended."""
+        resume = None if self.resumption is None else self.resumption()
+
+        def ask(gradient: Any) -> None:
+            if resume is not None and self.open:
+                resume()
+            self._ask()
+
         for tensor in _tensors(output):
             if tensor.requires_grad:
-                tensor.register_hook(self._ask)
+                tensor.register_hook(ask)
 
     def close(self) -> None:
         """The block ends."""
         self.open = False
 
-    def _ask(self, gradient: Any) -> None:
+    def _ask(self) -> None:
         if not self.open:
             raise InputError(
                 "The backward pass runs layers again, but the block of their erasures has ended",

@@ -10,7 +10,7 @@ import inspect
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 from expunge.errors import InputError
@@ -37,14 +37,10 @@ class Call:
         Its arguments, as far as they tell of tokens.
     cached : int or None
         Tokens that were in the cache before; None if that is not known, but some were.
-    states : dict of str to int
-        Where in memory the modules inside found their input: to know them again when gradient
-        checkpointing runs them once more.
     """
 
     given: dict[str, Any]
     cached: int | None = 0
-    states: dict[str, int] = field(default_factory=dict)
 
 
 class Calls:
@@ -63,7 +59,7 @@ class Calls:
         self.around = {name: _stack_around(modules, name) for name in names}
         self.inside = {name: self._mask_takers(name) for name in names}
         self.local = threading.local()  # .open: the calls going on in a thread, by stack
-        self.last: dict[tuple[int, str], Call] = {}  # by thread and stack
+        self.again: dict[int, dict[str, Call]] = {}  # by thread: calls that backward goes through
         self.handles = ExitStack()
 
     def __enter__(self) -> Self:
@@ -75,34 +71,33 @@ class Calls:
 
     def __exit__(self, *error: Any) -> None:
         self.handles.close()
-        self.last.clear()
+        self.again.clear()
 
-    def of(self, name: str, at: Any = None) -> Call | None:
-        """The call of the stack around a module; None where nothing around it takes tokens.
-
-        Parameters
-        ----------
-        name : str
-        at : int, optional
-            Where in memory the input of the module is, if that is known.
-        """
+    def of(self, name: str) -> Call | None:
+        """The call of the stack around a module; None where nothing around it takes tokens."""
         stack = self.around[name]
         if stack is None:
             return None
         going_on = self._open().get(stack)
         if going_on:
-            call = going_on[-1]
-            if at is not None:
-                call.states[name] = at
-            return call
-        for (_, other), call in list(self.last.items()):  # backward may run in another thread
-            if other == stack and at is not None and call.states.get(name) == at:
-                return call
+            return going_on[-1]
+        again = self.again.get(threading.get_ident(), {})
+        if stack in again:
+            return again[stack]
         raise InputError(
             f"Module {name!r} ran before the model around it, which knows what is padding",
             f"no call of {stack or 'the model'!r} that it belongs to",
-            "Run the model itself; with gradient checkpointing, run backward after every forward",
+            "Run the model itself",
         )
+
+    def resumption(self) -> Any:
+        """What to call when a backward pass is about to run the layers of the last calls again."""
+        latest = dict(getattr(self.local, "latest", {}))
+
+        def resume() -> None:
+            self.again[threading.get_ident()] = latest
+
+        return resume
 
     def attended(self, name: str, hidden: Any, call: Call | None) -> tuple[Any, int]:
         """Which of all tokens so far are attended to, and where among them the new ones begin.
@@ -155,7 +150,7 @@ class Calls:
 
     def _open(self) -> dict[str, list[Call]]:
         if not hasattr(self.local, "open"):
-            self.local.open = {}
+            self.local.open, self.local.latest = {}, {}
         return self.local.open  # type: ignore[no-any-return]
 
     def _listener(self, stack: str) -> dict[str, Any]:
@@ -165,7 +160,7 @@ class Calls:
             values = {**dict(zip(names, args, strict=False)), **kwargs}
             call = Call({key: values.get(key) for key in KEPT}, cached_tokens(values))
             self._open().setdefault(stack, []).append(call)
-            self.last[threading.get_ident(), stack] = call
+            self.local.latest[stack] = call
 
         def forget() -> None:
             going_on = self._open().get(stack)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -13,7 +12,6 @@ from expunge.inputs import check_choice, check_width
 from expunge.integrations.backward_guard import BackwardGuard
 from expunge.integrations.calls import Calls
 from expunge.integrations.hidden_states import (
-    first_states,
     in_arguments,
     in_output,
     swapped,
@@ -100,10 +98,10 @@ def erasing(
     check_choice(at, PLACES, "at")
     found = as_erasures(model, erasures)
     modules = dict(model.named_modules(remove_duplicate=False))
-    guard, ran = BackwardGuard(), dict.fromkeys(found, False)
-    whole = {"model": False}
+    ran, whole = dict.fromkeys(found, False), {"model": False}
+    calls = Calls(modules, () if isinstance(tokens, str) and tokens == "all" else found)
+    guard = BackwardGuard(calls.resumption)
     with ExitStack() as undo:
-        calls = Calls(modules, () if isinstance(tokens, str) and tokens == "all" else found)
         undo.callback(guard.close)
         undo.enter_context(calls)
 
@@ -156,34 +154,23 @@ class _EraserAt:
         ran: dict[str, bool],
     ) -> None:
         self.name, self.erasure, self.calls, self.tokens = name, erasure, calls, tokens
-        self.guard, self.ran, self.local = guard, ran, threading.local()
-        self.of_all = isinstance(tokens, str) and tokens == "all"
+        self.guard, self.ran = guard, ran
 
     def asked(self, at: Place) -> dict[str, Callable[..., Any]]:
         """What to ask `intercepting` for."""
-        if at == "input":
-            return {"before": self.before}
-        return {"after": self.after} if self.of_all else {"before": self.look, "after": self.after}
-
-    def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Know the input again when gradient checkpointing runs the module once more."""
-        states = first_states(args, kwargs) if self._may_run_again() else None
-        self.local.place = None if states is None else states.data_ptr()
-
-    def _may_run_again(self) -> bool:
-        return torch.is_grad_enabled() or bool(self.calls.modules[self.name].training)
+        return {"before": self.before} if at == "input" else {"after": self.after}
 
     def before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Arguments with their hidden states erased."""
         hidden = in_arguments(self.name, args, kwargs)
-        return swapped_argument(args, kwargs, hidden, self.erased(hidden, hidden.data_ptr()))
+        return swapped_argument(args, kwargs, hidden, self.erased(hidden))
 
     def after(self, output: Any) -> Any:
         """An output with its hidden states erased; padding may be NaN there."""
         hidden = in_output(self.name, output)
-        return swapped(output, hidden, self.erased(hidden, getattr(self.local, "place", None)))
+        return swapped(output, hidden, self.erased(hidden))
 
-    def erased(self, hidden: Any, place: int | None = None) -> Any:
+    def erased(self, hidden: Any) -> Any:
         """Hidden states, erased at the chosen tokens."""
         check_width(
             hidden.shape[-1],
@@ -192,9 +179,9 @@ class _EraserAt:
             received=f"states of shape {tuple(hidden.shape)}",
             remedy="Pass an erasure that was fitted on states of this module",
         )
-        new = change_at(self.calls, self.name, hidden, self.tokens, self._erase, place)
+        new = change_at(self.calls, self.name, hidden, self.tokens, self._erase)
         self.ran[self.name] = True
-        if self._may_run_again():
+        if torch.is_grad_enabled() or self.calls.modules[self.name].training:
             self.guard.notice(hidden, new)
         return new
 

@@ -65,9 +65,7 @@ def without_special(tokens: Any, tokenizer: Any) -> Any:
     return {NOT: sorted(int(number) for number in tokenizer.all_special_ids)}
 
 
-def change_at(
-    calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any, at: Any = None
-) -> Any:
+def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any) -> Any:
     """Hidden states with `change` applied at the chosen tokens, the others as they were.
 
     For "mean" every attended token of a text is moved by the same vector, the one that takes
@@ -75,7 +73,7 @@ def change_at(
     """
     if _is(tokens, "all"):
         return change(hidden)
-    call = calls.of(name, at)
+    call = calls.of(name)
     if _one_per_text(name, hidden, call):
         return change(hidden)
     chosen = _chosen(calls, name, hidden, tokens, call)
@@ -91,15 +89,13 @@ def change_at(
     return out
 
 
-def rows_at(
-    calls: Calls, name: str, hidden: Any, tokens: Tokens, at: Any = None
-) -> tuple[Any, Any, Any]:
+def rows_at(calls: Calls, name: str, hidden: Any, tokens: Tokens) -> tuple[Any, Any, Any]:
     """The chosen vectors as rows (k, d), with the text and the position each belongs to.
 
     Padding is never among them. For "mean", and where a module gives one vector per text, the
     position is 0.
     """
-    call = calls.of(name, at)
+    call = calls.of(name)
     single = _one_per_text(name, hidden, call)
     if single or _is(tokens, "mean"):
         hidden = hidden if single else _mean(hidden, _chosen(calls, name, hidden, tokens, call))
