@@ -94,7 +94,7 @@ def bake(
     >>> import numpy as np
     >>> import transformers
     >>> import expunge as ex
-    >>> config = transformers.GPT2Config(vocab_size=9, n_embd=4, n_layer=1, n_head=1, n_positions=16)
+    >>> config = transformers.GPT2Config(vocab_size=9, n_embd=4, n_layer=1, n_head=1)
     >>> model = transformers.GPT2LMHeadModel(config)
     >>> first = ex.Erasure(np.eye(4)[:, :1], np.eye(4)[:1], center=[2.0, 0.0, 0.0, 0.0])
     >>> baked = ex.integrations.transformers.bake(model, first)

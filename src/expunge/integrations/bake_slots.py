@@ -1,4 +1,4 @@
-"""Places in a Hugging Face model for weights of its own: biases that a configuration allows, a head."""
+"""Places for new weights in a Hugging Face model: biases that its configuration allows, a head."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_biases(model: Any, needed: Collection[str]) -> None:
     """
     if not needed:
         return
-    missing, chosen = set(needed), {}
+    missing, chosen = set(needed), dict[str, bool]()
     for flag in _flags(model.config):
         having = _with_bias(model, {**chosen, flag: True})
         if missing & having:

@@ -160,11 +160,12 @@ def _split(batch: Any) -> tuple[Any, Any]:
 
 
 def _are_texts(data: Any) -> bool:
+    """Whether data is a column of texts: a list, an array, a series, a column of a dataset."""
     if isinstance(data, str):
         return True  # refused with the other bad texts
-    return (
-        isinstance(data, list | tuple | np.ndarray) and len(data) > 0 and isinstance(data[0], str)
-    )
+    if isinstance(data, Mapping) or not hasattr(data, "__len__") or len(data) == 0:
+        return False
+    return isinstance(next(iter(data), None), str)
 
 
 def _check_loader(data: Any, with_labels: bool) -> None:

@@ -142,13 +142,22 @@ def stream_of(model: Any, run: Run) -> Stream:
         )
     prefix = next(n for n, m in model.named_modules() if m is base_model(model))
     last = f"{prefix}.{blocks[-1]}" if prefix else blocks[-1]
-    stream, nodes = Stream(), set()
+    stream, nodes = Stream(), set[Any]()
     for node, scale in _summands(run.given[last], nodes):
         _add_writer(stream, node, scale)
     inner = {id(node) for node in nodes}
     leaves = {name for name, module in model.named_modules() if not any(module.children())}
-    stream.readers = [n for n, node in run.taken.items() if n in leaves and id(node) in inner]
+    stream.readers = [
+        name
+        for name, node in run.taken.items()
+        if name in leaves and id(node) in inner and _uses(run, name, inner)
+    ]
     return stream
+
+
+def _uses(run: Run, name: str, stream: set[int]) -> bool:
+    """Whether what a module gives depends on the stream and is not the stream itself."""
+    return name in run.given and id(run.given[name]) not in stream
 
 
 def readers_of(run: Run, name: str) -> list[Product]:
