@@ -63,15 +63,26 @@ class Calls:
         self.handles = ExitStack()
 
     def __enter__(self) -> Self:
-        stacks = {name for name in self.around.values() if name is not None}
-        for stack in sorted(stacks.union(*self.inside.values())):
-            listen = self._listener(stack)
+        for stack in sorted(self.stacks()):
+            listen = self.listener(stack)
             self.handles.enter_context(intercepting(self.modules[stack], **listen))
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.handles.close()
         self.again.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: vars(self)[key] for key in ("modules", "around", "inside")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.local, self.again, self.handles = threading.local(), {}, ExitStack()
+
+    def stacks(self) -> set[str]:
+        """Names of the modules whose calls tell of tokens."""
+        around = {name for name in self.around.values() if name is not None}
+        return around.union(*self.inside.values())
 
     def of(self, name: str) -> Call | None:
         """The call of the stack around a module; None where nothing around it takes tokens."""
@@ -153,7 +164,8 @@ class Calls:
             self.local.open, self.local.latest = {}, {}
         return self.local.open  # type: ignore[no-any-return]
 
-    def _listener(self, stack: str) -> dict[str, Any]:
+    def listener(self, stack: str) -> dict[str, Any]:
+        """What to do before and at the end of a call of a stack."""
         names = list(inspect.signature(self.modules[stack].forward).parameters)
 
         def remember(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
