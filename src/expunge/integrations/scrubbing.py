@@ -141,6 +141,31 @@ class Scrubbing(Mapping[str, Erasure]):
         if not force:
             check_identity(model, self.erasures, self.model)
 
+    def evaluate(self, model: Any, data: Any, labels: Any, **options: Any) -> Any:
+        """What this does to a model: probes, language and a task, beside a random control.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            With a head for causal or masked language the loss and the change of its predictions
+            are measured too.
+        data : sequence of str, or iterable of batches
+            Other texts than those of the fit.
+        labels : sequence
+            The concept of each text.
+        **options
+            tokenizer; task, one label per text of something that should be kept; batch_size;
+            max_length; random_state, of the control and of the masked tokens; force.
+
+        Returns
+        -------
+        ScrubEvaluation
+            With `probes`, `loss`, `perplexity`, `kl`, `task`, `plot()` and `to_html(path)`.
+        """
+        from expunge.integrations.scrub_evaluation import evaluate_scrubbing
+
+        return evaluate_scrubbing(self, model, data, labels, **options)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one safetensors file, atomically.
 

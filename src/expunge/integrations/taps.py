@@ -77,6 +77,13 @@ class Taps:
             )
         self.expected = len(self.order)
 
+    def run_through(self, inputs: Any) -> Any:
+        """One whole pass without gradients, with what the model gives."""
+        self.expected = None
+        self.order.clear()
+        with torch.no_grad():
+            return self.model(**inputs) if isinstance(inputs, Mapping) else self.model(inputs)
+
     def _listener(self, name: str) -> dict[str, Any]:
         def heard(states: Any) -> None:
             self.receive(name, states, self.calls)

@@ -8,10 +8,12 @@ from expunge.integrations.collect import States, collect
 from expunge.integrations.hooks import erasing
 from expunge.integrations.install import install, uninstall
 from expunge.integrations.scrub import scrub
+from expunge.integrations.scrub_evaluation import ScrubEvaluation
 from expunge.integrations.scrubbing import LayerReport, Scrubbing
 
 __all__ = [
     "LayerReport",
+    "ScrubEvaluation",
     "Scrubbing",
     "States",
     "bake",
