@@ -171,7 +171,12 @@ def test_no_traceback_from_the_installed_program(saved, tmp_path):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("target", ["nowhere/out.json", "."])
 def test_targets_are_checked_before_the_work(command, target, saved, tmp_path, capsys):
-    needed = {"info": [str(saved)], "reproduce": ["glove"]}.get(command, [])
+    needed = {
+        "info": [str(saved)],
+        "reproduce": ["glove"],
+        "scrub": ["model", "--data", "texts.parquet", "--concept", "gender", "-o", "a.safetensors"],
+        "bake": ["model", str(saved), "-o", str(tmp_path / "baked")],
+    }.get(command, [])
     assert main([command, *needed, "--json", str(tmp_path / target)]) == 2
     seen = capsys.readouterr()
     assert seen.out == ""

@@ -12,9 +12,11 @@ from typing import Annotated
 import typer
 
 from expunge._version import __version__
+from expunge.commands.bake_model import bake
 from expunge.commands.demo import demo
 from expunge.commands.info import info
 from expunge.commands.reproduce import reproduce
+from expunge.commands.scrub_model import scrub
 from expunge.errors import ExpungeError
 
 __all__ = ["app", "main"]
@@ -32,6 +34,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(info)
 app.command()(reproduce)
+app.command()(scrub)
+app.command()(bake)
 
 
 def _show_version(wanted: bool) -> None:

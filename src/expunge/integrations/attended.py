@@ -17,6 +17,7 @@ __all__ = ["cached_tokens", "keys_attended", "padding_after_text"]
 torch = require("torch", "transformers")
 
 CACHES = ("past_key_values", "cache_params", "past_key_value", "past")
+HIDING = -5000.0  # added to a score, it hides a token; models add from -10,000 to -inf
 FULL = "full_attention"  # of masks by kind of layer, the one that shows every position
 
 
@@ -82,7 +83,7 @@ def keys_attended(mask: Any) -> Any:
     if mask.ndim == 2:
         return mask.bool()
     if mask.is_floating_point():
-        mask = mask > torch.finfo(mask.dtype).min / 2
+        mask = mask > HIDING
     return mask.bool().flatten(1, -2).any(dim=1)
 
 

@@ -20,9 +20,9 @@ from expunge.linalg import Array
 
 __all__ = ["SharedFit", "stream_places"]
 
-ROUNDS = 6
-GAIN = 0.002  # share of the loss below which a predictor gains nothing worth a direction
-NEW = 1e-4  # of its length a direction must have outside those that are erased already
+ROUNDS = 8
+GAIN = 0.005  # share of the loss below which a predictor gains nothing worth a direction
+NEW = 0.3  # of its length a direction must have outside those of this round: else the next round
 
 
 def stream_places(model: Any, inputs: Any) -> list[str]:
@@ -34,7 +34,7 @@ def stream_places(model: Any, inputs: Any) -> list[str]:
     >>> from expunge.integrations.bake import probe_batch
     >>> from expunge.integrations.scrub_shared import stream_places
     >>> config = transformers.GPT2Config(vocab_size=9, n_embd=4, n_layer=1, n_head=1)
-    >>> model = transformers.GPT2Model(config)
+    >>> model = transformers.GPT2Model(config).eval()
     >>> stream_places(model, probe_batch(model))
     ['h.0.ln_1', 'h.0.ln_2', 'ln_f']
     """
