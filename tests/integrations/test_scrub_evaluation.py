@@ -37,6 +37,7 @@ def test_probes_and_task(found):
     assert found.chance == 0.5
     assert found.task["before"] > 0.9
     assert found.task["after"] > 0.9  # what the text says otherwise is kept
+    assert found.task["control"] > 0.9
     assert found.loss == {}  # the model has no head for language
     lines = str(found).splitlines()
     assert lines[0].split() == ["layer", "before", "after", "control"]

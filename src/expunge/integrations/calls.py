@@ -10,7 +10,7 @@ import inspect
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from expunge.errors import InputError
@@ -37,10 +37,13 @@ class Call:
         Its arguments, as far as they tell of tokens.
     cached : int or None
         Tokens that were in the cache before; None if that is not known, but some were.
+    memo : dict
+        What was worked out for one layer and holds for the others.
     """
 
     given: dict[str, Any]
     cached: int | None = 0
+    memo: dict[Any, Any] = field(default_factory=dict)
 
 
 class Calls:

@@ -76,7 +76,9 @@ def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any)
     call = calls.of(name)
     if _one_per_text(name, hidden, call):
         return change(hidden)
-    chosen = _chosen(calls, name, hidden, tokens, call)
+    chosen, every = _remembered(calls, name, hidden, tokens, call)
+    if every and not _is(tokens, "mean"):
+        return change(hidden)
     if _is(tokens, "mean"):
         mean = _mean(hidden, chosen)
         shift = (change(mean) - mean).to(hidden.dtype)
@@ -104,6 +106,21 @@ def rows_at(calls: Calls, name: str, hidden: Any, tokens: Tokens) -> tuple[Any, 
     chosen = _chosen(calls, name, hidden, tokens, call)
     text, position = chosen.nonzero(as_tuple=True)
     return hidden[chosen], text, position
+
+
+def _remembered(
+    calls: Calls, name: str, hidden: Any, tokens: Tokens, call: Call | None
+) -> tuple[Any, bool]:
+    """The chosen positions, and whether these are all; worked out once per call for all layers."""
+    if call is None or not isinstance(tokens, str) or calls.inside[name]:
+        return _chosen(calls, name, hidden, tokens, call), False
+    key = (tokens, hidden.shape[:2], hidden.device)
+    if key not in call.memo:
+        chosen = _chosen(calls, name, hidden, tokens, call)
+        on_cpu = hidden.device.type == "cpu"  # elsewhere the question would wait for the device
+        call.memo[key] = chosen, on_cpu and bool(chosen.all())
+    found: tuple[Any, bool] = call.memo[key]
+    return found
 
 
 def _chosen(calls: Calls, name: str, hidden: Any, tokens: Tokens, call: Call | None) -> Any:
