@@ -18,7 +18,7 @@ from expunge.integrations.hidden_states import (
     swapped_argument,
 )
 from expunge.integrations.intercept import intercepting
-from expunge.integrations.module_names import resolve
+from expunge.integrations.module_names import resolve_each
 from expunge.integrations.positions import Tokens, change_at, check_tokens, without_special
 from expunge.integrations.taps import Place
 from expunge.maps import as_map
@@ -125,19 +125,19 @@ def erasing(
 
 def as_erasures(model: Any, erasures: Mapping[str, Any]) -> dict[str, Erasure]:
     """Erasures by the full names of modules, after a check of both."""
+    if not isinstance(model, torch.nn.Module):
+        raise InputError("model is not a torch module", type(model).__name__, "Pass a model")
     found: dict[str, Erasure] = {}
-    for name, given in erasures.items():
-        for full in resolve(model, name).values():
-            erasure = as_map(given) if hasattr(given, "fit") else given
-            if not isinstance(erasure, Erasure):
-                raise InputError(
-                    f"What is to be done at {name!r} is not an Erasure",
-                    type(erasure).__name__,
-                    "Pass the erasure_ of a fitted eraser, or Erasure.load(path)",
-                )
-            found[full] = erasure
-    if not found:
-        resolve(model, [])
+    places = resolve_each(model, erasures)
+    for (name, given), full in zip(erasures.items(), places, strict=True):
+        erasure = as_map(given) if hasattr(given, "fit") else given
+        if not isinstance(erasure, Erasure):
+            raise InputError(
+                f"What is to be done at {name!r} is not an Erasure",
+                type(erasure).__name__,
+                "Pass the erasure_ of a fitted eraser, or Erasure.load(path)",
+            )
+        found.update(dict.fromkeys(full.values(), erasure))
     return found
 
 

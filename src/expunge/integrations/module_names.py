@@ -10,7 +10,7 @@ from typing import Any
 from expunge.errors import InputError
 from expunge.optional import require
 
-__all__ = ["base_model", "blocks_of", "relative_name", "resolve", "unwrapped"]
+__all__ = ["base_model", "blocks_of", "relative_name", "resolve", "resolve_each", "unwrapped"]
 
 torch = require("torch", "transformers")
 
@@ -50,20 +50,28 @@ def resolve(model: Any, names: str | Iterable[str]) -> dict[str, str]:
     """
     if not isinstance(model, torch.nn.Module):
         raise InputError("model is not a torch module", type(model).__name__, "Pass a model")
+    found: dict[str, str] = {}
+    for one in resolve_each(model, [names] if isinstance(names, str) else names):
+        found.update(one)
+    return found
+
+
+def resolve_each(model: Any, names: Iterable[str]) -> list[dict[str, str]]:
+    """What `resolve` finds for every name by itself, after one look at the model."""
     modules = dict(model.named_modules(remove_duplicate=False))
     base = _base_prefix(model, modules)
-    found: dict[str, str] = {}
-    for name in [names] if isinstance(names, str) else names:
+    each: list[dict[str, str]] = []
+    for name in names:
         if name in modules:
-            found[name] = name
+            each.append({name: name})
         elif f"{base}{name}" in modules:
-            found[name] = f"{base}{name}"
+            each.append({name: f"{base}{name}"})
         else:
             chosen = _by_pattern(model, modules, base, str(name))
             if not chosen:
                 raise _unknown(modules, name)
-            found.update({full.removeprefix(base): full for full in chosen})
-    return found
+            each.append({full.removeprefix(base): full for full in chosen})
+    return each
 
 
 def unwrapped(model: Any) -> Any:
