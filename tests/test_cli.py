@@ -180,8 +180,11 @@ def test_targets_are_checked_before_the_work(command, target, saved, tmp_path, c
         "compare": [rows, "--concept", "x"],
         "rank-path": [rows, "--concept", "x"],
         "convert": [rows, str(tmp_path / "rows.csv")],
+        "plan": [rows, "--concept", "x"],
         "info": [str(saved)],
         "reproduce": ["glove"],
+        "scrub": ["model", "--data", "texts.parquet", "--concept", "gender", "-o", "a.safetensors"],
+        "bake": ["model", str(saved), "-o", str(tmp_path / "baked")],
     }.get(command, [])
     assert main([command, *needed, "--json", str(tmp_path / target)]) == 2
     seen = capsys.readouterr()

@@ -15,6 +15,7 @@ from expunge._version import __version__
 from expunge.commands import (
     apply,
     audit,
+    bake_model,
     compare,
     convert,
     demo,
@@ -23,6 +24,7 @@ from expunge.commands import (
     plan,
     rank_path,
     reproduce,
+    scrub_model,
 )
 from expunge.commands.guard import INTERRUPTED, guarded, say
 from expunge.errors import ExpungeError
@@ -62,6 +64,8 @@ app.command(epilog=plan.EXAMPLES)(guarded(plan.plan))
 app.command(epilog=convert.EXAMPLES)(guarded(convert.convert, KEPT))
 app.command(epilog=demo.EXAMPLES)(guarded(demo.demo))
 app.command(epilog=reproduce.EXAMPLES)(guarded(reproduce.reproduce))
+app.command()(guarded(scrub_model.scrub))
+app.command()(guarded(bake_model.bake))
 
 
 def _show_version(wanted: bool) -> None:

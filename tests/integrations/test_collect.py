@@ -185,3 +185,31 @@ def test_a_tokenizer_must_pad_and_give_tokens():
     fast.pad_token = "[UNK]"
     with pytest.raises(ex.InputError, match=r"no tokens.*text 1: ''"):
         TextBatches(["a", ""], fast)
+
+
+def test_batches_of_any_kind():
+    """Images, and tokens of an encoder and a decoder, against the model's own hidden states."""
+    import tiny_models as tiny
+
+    pixels = torch.randn(5, 3, 16, 16, generator=torch.manual_seed(0))
+    vit = tiny.vit()
+    with torch.no_grad():
+        expected = vit(pixels, output_hidden_states=True).hidden_states[1].numpy()
+    batches = [{"pixel_values": pixels[:3], "labels": torch.zeros(3)}, {"pixel_values": pixels[3:]}]
+    for pooling, rows in [("mean", expected.mean(axis=1)), ("cls", expected[:, 0])]:
+        found = collect(vit, None, batches, "layers.0", pooling)
+        np.testing.assert_allclose(found["layers.0"], rows, atol=1e-5)
+    found = collect(vit, None, batches, "layers.*", "tokens")
+    assert found.text.tolist() == np.repeat(np.arange(5), 17).tolist()
+    np.testing.assert_allclose(found["layers.0"], expected.reshape(-1, 16), atol=1e-5)
+
+    model, batch = tiny.encoder_decoder("Bart"), tiny.left_padded()
+    inputs = {**batch, "decoder_input_ids": batch["input_ids"][:, :5]}
+    found = collect(model, None, [inputs], "decoder.layers.1", "last")
+    with torch.no_grad():
+        output = model(**inputs, output_hidden_states=True)
+    np.testing.assert_allclose(
+        found["decoder.layers.1"], output.decoder_hidden_states[2][:, -1], atol=1e-5
+    )
+    with pytest.raises(ex.InputError, match="different numbers of tokens"):
+        collect(model, None, [inputs], ["encoder.layers.1", "decoder.layers.1"], "tokens")

@@ -108,3 +108,91 @@ def test_bad_indexes(data):
     odd.add_with_ids(X, np.arange(200) * 3)
     with pytest.raises(ex.InputError, match=r"vectors back in order.*IndexIVFFlat.*sequential ids"):
         erase_index(odd, e)
+
+
+def bits_of_codes(index, y):
+    """What the codes of an index tell of y: a linear probe on one column per code, cross-fitted."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+    from sklearn.model_selection import cross_val_predict
+
+    inner = faiss.downcast_index(index)
+    codes = faiss.vector_to_array(inner.codes).reshape(inner.ntotal, -1)
+    columns = np.concatenate([np.eye(256)[codes[:, i]] for i in range(codes.shape[1])], axis=1)
+    columns = columns[:, columns.any(axis=0)]
+    probe = LogisticRegression(max_iter=500, C=0.1)
+    guess = cross_val_predict(probe, columns, y, cv=5, method="predict_proba")
+    share = np.bincount(y) / len(y)
+    return (-(share * np.log(share)).sum() - log_loss(y, guess)) / np.log(2)
+
+
+@pytest.fixture(scope="module")
+def coded():
+    """Gaussian rows whose class moves the mean: erased, nothing at all is left of it."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 4000)
+    move = rng.normal(size=D)
+    X = (rng.normal(size=(4000, D)) + 2 * np.outer(y, move)).astype(np.float32)
+    return X, y, ex.LEACE().fit(X, y).erasure_
+
+
+@pytest.mark.parametrize("kind", ["PQ4x4", "IVF4,PQ4x4", "SQ8", "OPQ4,PQ4x4", "PCA8,Flat"])
+def test_what_an_index_learnt_is_learnt_again(coded, kind):
+    X, _, e = coded
+    index = faiss.index_factory(D, kind)
+    index.train(X)
+    index.add(X)
+    before = index.search(X[:5], 3)
+    with pytest.raises(ex.InputError, match=r"compresses its vectors.*vectors="):
+        erase_index(index, e)
+    with pytest.raises(ex.InputError, match=r"shape \(9, 16\) for 4000 vectors"):
+        erase_index(index, e, vectors=X[:9])
+    clean = erase_index(index, e, vectors=X)
+    np.testing.assert_array_equal(index.search(X[:5], 3)[1], before[1])  # left as it was
+    fresh = faiss.index_factory(D, kind)
+    fresh.train(e.transform(X))
+    fresh.add(e.transform(X))
+    distances, expected = (
+        found.search(queries, 10)[0].mean()
+        for found, queries in ((clean, X[:200]), (fresh, e.transform(X[:200])))
+    )
+    assert distances == pytest.approx(expected, rel=0.1)
+
+
+def test_codes_do_not_tell_the_concept(coded):
+    X, y, e = coded
+    index = faiss.index_factory(D, "PQ4x4")
+    index.train(X)
+    index.add(X)
+    assert bits_of_codes(index, y) > 0.5
+    kept = faiss.clone_index(index)  # what came of erased vectors in codebooks of unerased ones
+    kept.reset()
+    kept.add(e.transform(index.reconstruct_n(0, len(X))))
+    assert bits_of_codes(kept, y) > 0.1
+    whole = erase_index(index, e, vectors=X)  # owns the index inside it
+    assert bits_of_codes(whole.index, y) < 0.005
+
+
+def test_erasing_an_index_is_about_as_fast_as_by_hand():
+    import time
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 32)).astype(np.float32)
+    e = ex.Erasure(np.eye(32)[:, :1], np.eye(32)[:1])
+    index = faiss.IndexFlatL2(32)
+    index.add(X)
+
+    def by_hand():
+        clean = faiss.IndexFlatL2(32)
+        clean.add(e.transform(index.reconstruct_n(0, index.ntotal)))
+        return faiss.IndexPreTransform(to_faiss(e), clean)
+
+    def shortest(work):
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert shortest(lambda: erase_index(index, e)) < 3.5 * shortest(by_hand)

@@ -7,7 +7,13 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedTokenizerFast,
+)
 
 from expunge.errors import InputError
 from expunge.integrations.adversarial import GradientReversal, encode, fresh_probe_accuracy
@@ -94,6 +100,30 @@ def test_encodings_against_one_text_at_a_time(bert, tokenizer, pooling):
     np.testing.assert_allclose(found, torch.stack(expected), atol=2e-6)
     assert found.dtype == np.float32
     assert np.ptp(found, axis=0).max() > 5e-3  # texts do differ
+
+
+@pytest.fixture(scope="module")
+def gpt2():
+    torch.manual_seed(0)
+    config = GPT2Config(vocab_size=5 + len(WORDS), n_embd=24, n_layer=2, n_head=2, n_positions=20)
+    return GPT2Model(config)
+
+
+def test_a_causal_model_is_read_at_its_last_token(gpt2, tokenizer):
+    texts, task, concept = bios(40, 1)
+    found = encode(gpt2, texts, tokenizer=tokenizer, pooling="last", batch_size=7)
+    gpt2.eval()
+    with torch.no_grad():
+        states = [gpt2(tokenizer(t, return_tensors="pt")["input_ids"])[0][0, -1] for t in texts]
+    np.testing.assert_allclose(found, torch.stack(states), atol=2e-6)
+    for work in (
+        lambda: encode(gpt2, texts, tokenizer=tokenizer),
+        lambda: GradientReversal(gpt2, tokenizer=tokenizer, steps=1).fit(
+            texts, task, concept, validation=(texts, task, concept)
+        ),
+    ):
+        with pytest.raises(InputError, match=r"first token.*does not see.*GPT2Model.*'last'"):
+            work()
 
 
 def test_long_texts_are_cut_to_what_the_model_takes(bert, tokenizer):

@@ -203,6 +203,111 @@ def test_one_pass_per_group_and_no_further_than_needed(minilm):
     assert np.abs(grouped_matrix(scrubbing, 2) - grouped_matrix(above, 2)).max() > 1e-3
 
 
+@pytest.mark.parametrize("place", ["memory", "folder"])
+@pytest.mark.parametrize("tokens", ["mean", "masked"])
+def test_kept_states_give_the_same_in_one_run_per_layer(minilm, tmp_path, place, tokens):
+    model, tokenizer = minilm
+    runs = np.zeros(6, dtype=int)
+    inner = [f"{name}.attention" for name in LAYERS[:2]]
+    some, gender = TRAIN[:40], TRAIN_GENDER[:40]
+    options = {"tokenizer": tokenizer, "batch_size": 10, "sample": 0, "tokens": tokens}
+    for layers, expected in [
+        (LAYERS, [5] * 6),  # one look at the order of the layers, and 4 batches
+        ([LAYERS[0], tuple(LAYERS[1:3]), LAYERS[3]], [5, 5, 9, 5, 1, 1]),
+        ([*inner, LAYERS[1], LAYERS[2]], [9, 9, 5, 1, 1, 1]),
+    ]:
+        plain = scrub(model, some, gender, layers, **options)
+        runs[:] = 0
+        handles = [
+            layer.attention.self.register_forward_pre_hook(
+                lambda *_, i=i: runs.__setitem__(i, runs[i] + 1)
+            )
+            for i, layer in enumerate(model.encoder.layer)
+        ]
+        where = "memory" if place == "memory" else tmp_path
+        kept = scrub(model, some, gender, layers, cache=where, **options)
+        for handle in handles:
+            handle.remove()
+        assert runs.tolist() == expected
+        assert list(kept) == list(plain)
+        for name in plain:
+            np.testing.assert_allclose(kept[name].matrix(), plain[name].matrix(), atol=1e-6)
+    assert not list(tmp_path.iterdir())  # nothing is left behind
+
+
+def test_kept_states_do_not_fit_shuffled_batches(minilm):
+    model, tokenizer = minilm
+    some = TRAIN[:40]
+
+    def collate(rows):
+        batch = tokenizer([some[i] for i in rows], padding=True, return_tensors="pt")
+        return {**batch, "labels": torch.tensor((TRAIN_GENDER[rows] == "f").astype(int))}
+
+    torch.manual_seed(0)
+    loader = torch.utils.data.DataLoader(range(40), 10, collate_fn=collate, shuffle=True)
+    with pytest.raises(ex.InputError, match=r"another order.*cache=None"):
+        scrub(model, loader, None, LAYERS[:2], cache="memory", sample=0)
+
+
+@pytest.mark.parametrize("kind", ["series", "polars", "tuple"])
+def test_columns_of_texts(minilm, kind):
+    model, tokenizer = minilm
+    some, gender = TRAIN[:12], TRAIN_GENDER[:12]
+    if kind == "series":
+        pandas = pytest.importorskip("pandas")
+        data = pandas.Series(some, index=range(7, 19))
+    else:
+        data = pytest.importorskip("polars").Series(some) if kind == "polars" else tuple(some)
+    options = {"tokenizer": tokenizer, "tokens": "mean", "sample": 0}
+    expected = scrub(model, some, gender, LAYERS[0], **options)
+    found = scrub(model, data, gender, LAYERS[0], **options)
+    np.testing.assert_array_equal(found[LAYERS[0]].left, expected[LAYERS[0]].left)
+
+
+def test_special_tokens_are_left_out_of_fit_and_erasure(minilm, tmp_path):
+    model, tokenizer = minilm
+    some, gender = TRAIN[:20], TRAIN_GENDER[:20]
+    options = {"tokenizer": tokenizer, "tokens": "not special", "sample": 0}
+    found = scrub(model, some, gender, LAYERS[0], **options)
+    batch = tokenizer(some, padding=True, return_tensors="pt")
+    special = torch.isin(batch["input_ids"], torch.tensor(tokenizer.all_special_ids))
+    assert found.report[0].n == int((~special).sum())
+    found.save(tmp_path / "a.safetensors")
+    again = Scrubbing.load(tmp_path / "a.safetensors")
+    with torch.no_grad():
+        before = model(**batch, output_hidden_states=True).hidden_states[1]
+        with again.erasing(model):
+            after = model(**batch, output_hidden_states=True).hidden_states[1]
+    assert torch.equal((after != before).any(dim=-1), ~special)
+
+
+def test_scrubbing_what_modules_are_called_with(minilm):
+    model, tokenizer = minilm
+    some, gender = TRAIN[:30], TRAIN_GENDER[:30]
+    options = {"tokenizer": tokenizer, "tokens": "mean", "sample": 0}
+    before = scrub(model, some, gender, LAYERS[3], **options)
+    found = scrub(model, some, gender, LAYERS[4], at="input", **options)
+    np.testing.assert_allclose(found[LAYERS[4]].matrix(), before[LAYERS[3]].matrix(), atol=1e-6)
+    batch = tokenizer(some, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        with before.erasing(model):
+            expected = model(**batch).last_hidden_state
+        with found.erasing(model):
+            torch.testing.assert_close(model(**batch).last_hidden_state, expected)
+
+
+def test_layers_by_pattern(minilm):
+    model, tokenizer = minilm
+    options = {"tokenizer": tokenizer, "tokens": "cls", "sample": 0}
+    some, gender = TRAIN[:10], TRAIN_GENDER[:10]
+    for pattern, expected in [
+        ("encoder.layer.*", LAYERS),
+        ("all", LAYERS),
+        ("attn", [f"{name}.attention" for name in LAYERS]),
+    ]:
+        assert list(scrub(model, some, gender, pattern, **options)) == expected
+
+
 def grouped_matrix(scrubbing, i):
     return scrubbing[LAYERS[i]].matrix()
 

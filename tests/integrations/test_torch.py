@@ -186,7 +186,8 @@ def test_the_folded_layer_does_both(erasure, dtype, side, bias):
     shape = (8, 5) if side == "input" else (5, 8)
     linear = nn.Linear(*shape, bias=bias, dtype=dtype)
     before = {name: value.clone() for name, value in linear.state_dict().items()}
-    folded, x = fold_into(erasure, linear, side=side), torch.randn(40, shape[0]).to(dtype)
+    folded = fold_into(erasure, linear, side=side, add_bias=True)
+    x = torch.randn(40, shape[0]).to(dtype)
     expected = after_and_before(erasure, linear, side, x)
     # rounding of the weights, summed over the width
     close = 8 * eps(dtype) * max(1.0, np.abs(expected).max(), np.abs(exact(folded.weight)).max())

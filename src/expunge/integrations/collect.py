@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from expunge.atomic import check_writable
 from expunge.errors import InputError
 from expunge.inputs import check_choice
-from expunge.integrations.hooks import Taps
-from expunge.integrations.positions import Calls, Tokens, rows_at
+from expunge.integrations.calls import Calls
+from expunge.integrations.labelled_batches import are_texts, split_labels
+from expunge.integrations.module_names import resolve
+from expunge.integrations.positions import Tokens, rows_at
+from expunge.integrations.taps import Taps
 from expunge.integrations.text_batches import TextBatches, evaluating, longest, to_device
 from expunge.progress import Progress
 
@@ -83,10 +86,15 @@ def collect(
     ----------
     model : torch.nn.Module
         A Hugging Face model.
-    tokenizer : Hugging Face tokenizer
-    texts : sequence of str
+    tokenizer : Hugging Face tokenizer or None
+        None where `texts` are batches.
+    texts : sequence of str, or iterable of batches
+        Texts; or a DataLoader or list whose batches are what the model takes, mappings or tensors:
+        of images, of sound, of tokens for encoder and decoder. A "text" is then one of their rows,
+        and "labels" in a mapping are left out.
     layers : str or sequence of str
-        Names of modules, as in ``model.named_modules()``.
+        Names of modules, as in ``model.named_modules()`` or relative to the base model; or patterns
+        such as ``"layers.*"``, or "resid", "attn", "mlp" for all layers.
     pooling : {"mean", "cls", "last", "tokens"}
         One row per text: the mean of its tokens, its first or its last token. Or "tokens": one row
         per token, text by text, special tokens included. Padding never counts.
@@ -130,18 +138,60 @@ def collect(
            [196., 197.]], dtype=float32)
     """
     check_choice(pooling, POOLINGS, "pooling")
-    names = [layers] if isinstance(layers, str) else list(dict.fromkeys(layers))
+    names = resolve(model, layers)
     if not names:
         raise InputError("There are no layers to collect", "an empty list", "Name at least one")
+    tokens: Tokens = "masked" if pooling == "tokens" else pooling
+    if tokenizer is None and not are_texts(texts):
+        return _from_batches(model, texts, names, tokens, path, dtype)
     limit = longest(model, tokenizer) if max_length is None else max_length
     batches = TextBatches(texts, tokenizer, batch_size=batch_size, max_length=limit)
     per_text = batches.lengths if pooling == "tokens" else np.ones_like(batches.lengths)
     starts = np.concatenate([[0], np.cumsum(per_text)])
     with _Store(path, int(starts[-1]), dtype) as store:
-        tokens: Tokens = "masked" if pooling == "tokens" else pooling
         _fill(store, model, batches, names, tokens, starts, progress)
         text = np.repeat(np.arange(len(per_text)), per_text)
         if pooling == "tokens":
+            store.put(ROW_TEXTS, slice(None), text)
+        arrays = store.finish()
+        return States({name: arrays[name] for name in names}, text)
+
+
+def _from_batches(
+    model: Any, batches: Any, names: dict[str, str], tokens: Tokens, path: Any, dtype: Any
+) -> States:
+    """Rows of batches as they come; how many there are is known in the end."""
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    texts: list[NDArray[Any]] = []
+    seen: dict[str, Any] = {}
+
+    def receive(name: str, hidden: Any, calls: Calls) -> None:
+        seen[name] = rows_at(calls, name, hidden, tokens)[:2]
+
+    done = 0
+    with evaluating(model), Taps(model, list(dict.fromkeys(names.values())), receive) as taps:
+        for batch in batches:
+            inputs = split_labels(batch)[0]
+            taps.run(to_device(inputs, model))
+            of = {full: as_rows(text) for full, (_, text) in seen.items()}
+            first = next(iter(of.values()))
+            if not all(np.array_equal(first, other) for other in of.values()):
+                raise InputError(
+                    "These modules have states of different numbers of tokens",
+                    ", ".join(f"{len(rows)} at {full!r}" for full, rows in of.items()),
+                    "Collect them one after the other, or with pooling='mean'",
+                )
+            for name, full in names.items():
+                parts[name].append(as_rows(seen[full][0]))
+            texts.append(done + first)
+            done += len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
+    if not texts:
+        raise InputError("There are no batches", "empty data", "Pass texts or batches")
+    text = np.concatenate(texts)
+    with _Store(path, len(text), dtype) as store:
+        for name in names:
+            store.put(name, slice(None), np.concatenate(parts.pop(name)))
+        if tokens == "masked":
             store.put(ROW_TEXTS, slice(None), text)
         arrays = store.finish()
         return States({name: arrays[name] for name in names}, text)
@@ -151,7 +201,7 @@ def _fill(
     store: _Store,
     model: Any,
     batches: TextBatches,
-    names: list[str],
+    names: dict[str, str],
     tokens: Tokens,
     starts: NDArray[np.intp],
     progress: bool,
@@ -164,14 +214,15 @@ def _fill(
 
     with (
         evaluating(model),
-        Taps(model, names, receive) as taps,
+        Taps(model, list(dict.fromkeys(names.values())), receive) as taps,
         Progress("collect", len(batches.texts), progress) as bar,
     ):
         done = 0
         for texts, inputs in batches:
             taps.run(to_device(inputs, model))
             places = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in texts])
-            for name, rows in seen.items():
+            for name, full in names.items():
+                rows = seen[full]
                 if len(rows) != len(places):
                     raise InputError(
                         f"Module {name!r} does not give one vector per token",

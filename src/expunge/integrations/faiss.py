@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from expunge.errors import InputError
 from expunge.inputs import check_width
 from expunge.integrations.dense_map import dense_map
 from expunge.optional import require
-from expunge.parallel import blocks
 
 __all__ = ["erase_index", "to_faiss"]
 
 faiss = require("faiss", "faiss")
 
-CHUNK = 65_536  # vectors moved at once
+TRAINING = 100_000  # vectors that an index learns from again
 
 
 def to_faiss(erasure: Erasure) -> Any:
@@ -55,22 +53,32 @@ def to_faiss(erasure: Erasure) -> Any:
     return transform
 
 
-def erase_index(index: Any, erasure: Erasure) -> Any:
+def erase_index(index: Any, erasure: Erasure, *, vectors: Any = None) -> Any:
     """A copy of an index in which the stored vectors are erased, and queries will be.
 
-    The vectors are read back from the index, so it must hold them: flat, HNSW and IVF indexes do,
-    with an IndexIDMap around them or not; compressed ones give back what compression left. They
-    keep their numbers.
+    The vectors are read back from flat, HNSW and IVF indexes, with an IndexIDMap around them or
+    not. They keep their numbers. An index that compresses gives back other vectors than those of
+    the fit, in which erasing leaves part of the concept: there, pass the vectors themselves.
+    Whatever the index learnt from its vectors, as the cells of IVF and the codebooks of product
+    quantization, is learnt again from the erased ones: a code says which entry of a codebook is
+    nearest, and entries that differ in the concept would tell of it.
 
     Parameters
     ----------
     index : faiss.Index
         Left as it is.
     erasure : Erasure
+    vectors : array of shape (n, d), optional
+        What was added to the index, in order; needed where it compresses.
 
     Returns
     -------
     faiss.IndexPreTransform
+
+    Raises
+    ------
+    InputError
+        For a compressing index without its vectors, and one that does not give them back in order.
 
     Examples
     --------
@@ -93,31 +101,105 @@ def erase_index(index: Any, erasure: Erasure) -> Any:
         received=type(index).__name__,
         remedy="Pass an erasure that was fitted on these vectors",
     )
-    empty = faiss.clone_index(index)
-    empty.reset()
-    clean = faiss.IndexPreTransform(to_faiss(erasure), empty)
-    for vectors, ids in _stored(index):
-        clean.add(vectors) if ids is None else clean.add_with_ids(vectors, ids)
-    return clean
+    rows, ids = _stored(index) if vectors is None else (_given(index, vectors), _ids(index))
+    erased = erasure.transform(rows)
+    clean = faiss.clone_index(index)
+    clean.reset()
+    if len(erased):
+        _train_again(clean, erased)
+        clean.add(erased) if ids is None else clean.add_with_ids(erased, ids)
+    return faiss.IndexPreTransform(to_faiss(erasure), clean)
 
 
-def _stored(index: Any) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64] | None]]:
+def _train_again(index: Any, vectors: NDArray[np.float32]) -> None:
+    """Let an index forget what it learnt, and learn from these vectors; flat ones learn nothing."""
+    level: Any = faiss.downcast_index(index)
+    learns = False
+    while level is not None:
+        if isinstance(level, faiss.IndexIVF):
+            level.quantizer.reset()
+        own = any(hasattr(level, part) for part in ("quantizer", "pq", "sq", "rq"))
+        if isinstance(level, faiss.IndexPreTransform):
+            for i in range(level.chain.size()):
+                own |= _forget(faiss.downcast_VectorTransform(level.chain.at(i)))
+        if own:
+            level.is_trained = False  # else the level above would not train it
+        learns |= own
+        below = getattr(level, "index", None) or getattr(level, "storage", None)
+        level = None if below is None else faiss.downcast_index(below)
+    if learns:
+        sample = np.random.default_rng(0).permutation(len(vectors))[:TRAINING]
+        index.train(np.ascontiguousarray(vectors[np.sort(sample)]))
+
+
+def _forget(step: Any) -> bool:
+    """Whether a transform learns; one that does is then as before it learnt."""
+    if not hasattr(step, "train") or isinstance(step, faiss.RandomRotationMatrix):
+        return False
+    step.is_trained = False
+    return True
+
+
+def _stored(index: Any) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
     """The vectors of an index in the order they were added, with their numbers if it maps them."""
-    owner, ids = faiss.clone_index(index), None
-    inner = owner
-    if isinstance(owner, faiss.IndexIDMap | faiss.IndexIDMap2):
-        ids, inner = faiss.vector_to_array(owner.id_map), faiss.downcast_index(owner.index)
+    inner = _inside(index)
+    _check_lossless(index, inner)
     try:
-        if hasattr(inner, "make_direct_map"):
-            inner.make_direct_map()
-        for lo, hi in blocks(0, index.ntotal, CHUNK):
-            vectors = np.empty((hi - lo, index.d), dtype=np.float32)
-            for i in range(lo, hi):  # by ones: the call for many ends the process where it fails
-                inner.reconstruct(i, vectors[i - lo])
-            yield vectors, None if ids is None else ids[lo:hi]
+        if isinstance(inner, faiss.IndexIVF):
+            _check_in_order(inner)  # the call below would pass over vectors of other numbers
+        return inner.reconstruct_n(0, index.ntotal), _ids(index)
     except RuntimeError as error:
         raise InputError(
             "The index does not give its vectors back in order",
             f"{type(index).__name__} ({str(error).rpartition(': ')[2]})",
             "Build a new IndexPreTransform(to_faiss(erasure), ...) and add the vectors again",
         ) from error
+
+
+def _inside(index: Any) -> Any:
+    """An index without the map of numbers around it."""
+    inner = faiss.downcast_index(index)
+    mapped = isinstance(inner, faiss.IndexIDMap | faiss.IndexIDMap2)
+    return faiss.downcast_index(inner.index) if mapped else inner
+
+
+def _ids(index: Any) -> NDArray[np.int64] | None:
+    outer = faiss.downcast_index(index)
+    mapped = isinstance(outer, faiss.IndexIDMap | faiss.IndexIDMap2)
+    return faiss.vector_to_array(outer.id_map) if mapped else None
+
+
+def _given(index: Any, vectors: Any) -> NDArray[np.float32]:
+    rows = np.ascontiguousarray(vectors, dtype=np.float32)
+    if rows.shape != (index.ntotal, index.d):
+        raise InputError(
+            "vectors must be those that were added to the index",
+            f"shape {rows.shape} for {index.ntotal} vectors of {index.d} features",
+            "Pass all of them, in the order they were added",
+        )
+    return rows
+
+
+def _check_lossless(index: Any, inner: Any) -> None:
+    storage = getattr(inner, "storage", None)
+    holder = inner if storage is None else faiss.downcast_index(storage)
+    if getattr(holder, "code_size", 0) != 4 * index.d:  # float32 numbers as they came
+        raise InputError(
+            "The index compresses its vectors: what it gives back is not what the erasure was "
+            "fitted on, and its codes would tell of the concept",
+            type(inner).__name__,
+            "Pass the vectors that were added as vectors=",
+        )
+
+
+def _check_in_order(index: Any) -> None:
+    """Refuse numbers other than 0, 1, 2, ... in an IVF index."""
+    lists = index.invlists
+    seen = np.zeros(index.ntotal, dtype=bool)
+    for i in range(index.nlist):
+        size = lists.list_size(i)
+        if size:
+            numbers = faiss.rev_swig_ptr(lists.get_ids(i), size)
+            seen[numbers[(numbers >= 0) & (numbers < index.ntotal)]] = True
+    if not seen.all():
+        raise RuntimeError("the numbers of its vectors are not sequential ids")

@@ -5,18 +5,25 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 __all__ = ["intercepting"]
 
-Before = Callable[[tuple[Any, ...], dict[str, Any]], None]
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Before = Callable[[tuple[Any, ...], dict[str, Any]], Arguments | None]
 After = Callable[[Any], Any]
+Finish = Callable[[], None]
 
 
 @contextmanager
 def intercepting(
-    module: Any, *, before: Before | None = None, after: After | None = None
+    module: Any,
+    *,
+    before: Before | None = None,
+    instead: Before | None = None,
+    after: After | None = None,
+    finish: Finish | None = None,
 ) -> Iterator[None]:
     """Call functions around every forward of a module, until the block is left.
 
@@ -29,9 +36,13 @@ def intercepting(
     ----------
     module : torch.nn.Module
     before : callable, optional
-        Called with the arguments, a tuple and a dictionary.
+        Called with the arguments, a tuple and a dictionary; gives those to go on with, or None.
+    instead : callable, optional
+        Called with the arguments in place of the forward; gives the output.
     after : callable, optional
         Called with the output; gives what is to be the output.
+    finish : callable, optional
+        Called at the very end, also when an exception ends the forward.
 
     Examples
     --------
@@ -45,34 +56,50 @@ def intercepting(
     tensor([0., 2.])
     """
     wrap = _wraps.get(module) or _Wrap(module)
-    asked = (before, after)
-    wrap.active.append(asked)
+    asked = _Asked(before, instead, after, finish)
+    wrap.active = (*wrap.active, asked)
     try:
         yield
     finally:
-        wrap.active.remove(asked)
+        wrap.active = tuple(other for other in wrap.active if other is not asked)
         if not wrap.active:
             wrap.remove(module)
+
+
+class _Asked(NamedTuple):
+    """What one block asks for at one module."""
+
+    before: Before | None
+    instead: Callable[..., Any] | None
+    after: After | None
+    finish: Finish | None
 
 
 class _Wrap:
     """A wrapped forward, with all that is asked for at this module."""
 
     def __init__(self, module: Any) -> None:
-        self.active: list[tuple[Before | None, After | None]] = []
+        self.active: tuple[_Asked, ...] = ()
         self.own = vars(module).get("forward")  # one that another library has put there
         forward = module.forward
 
         @functools.wraps(forward)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            active = tuple(self.active)
-            for before, _ in active:
-                if before is not None:
-                    before(args, kwargs)
-            output = forward(*args, **kwargs)
-            for _, after in active:
-                if after is not None:
-                    output = after(output)
+            active, run = self.active, forward
+            try:
+                for asked in active:
+                    if asked.before is not None:
+                        args, kwargs = asked.before(args, kwargs) or (args, kwargs)
+                    if asked.instead is not None:
+                        run = functools.partial(_in_place_of, asked.instead)
+                output = run(*args, **kwargs)
+                for asked in active:
+                    if asked.after is not None:
+                        output = asked.after(output)
+            finally:
+                for asked in active:
+                    if asked.finish is not None:
+                        asked.finish()
             return output
 
         self.wrapped = module.forward = wrapped
@@ -87,6 +114,10 @@ class _Wrap:
             del module.forward
         else:
             module.forward = self.own
+
+
+def _in_place_of(instead: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return instead(args, kwargs)
 
 
 _wraps: WeakKeyDictionary[Any, _Wrap] = WeakKeyDictionary()

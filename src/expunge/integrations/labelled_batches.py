@@ -12,7 +12,7 @@ from expunge.errors import InputError
 from expunge.integrations.text_batches import TextBatches, longest
 from expunge.optional import require
 
-__all__ = ["LabelledBatches"]
+__all__ = ["LabelledBatches", "are_texts", "split_labels"]
 
 torch = require("torch", "transformers")
 
@@ -49,8 +49,10 @@ class LabelledBatches:
     ) -> None:
         self.per_token = labels_per == "token"
         self.texts: TextBatches | None = None
+        self.last: list[int] = []
+        self.done = 0
         self.data, self.labels = data, _as_labels(labels, self.per_token)
-        if _are_texts(data):
+        if are_texts(data):
             limit = longest(model, tokenizer) if max_length is None else max_length
             self.texts = TextBatches(data, tokenizer, batch_size=batch_size, max_length=limit)
             self._check_labels(self.texts)
@@ -67,12 +69,20 @@ class LabelledBatches:
             yield from self._from_loader()
             return
         for rows, inputs in self.texts:
+            self.last = [int(row) for row in rows]
             yield inputs, self._lookup([self.labels[row] for row in rows], inputs)
+
+    def numbers(self, count: int) -> list[int]:
+        """Numbers of the texts of the last batch, as they were given."""
+        if self.texts is None:
+            self.done += count
+            return list(range(self.done - count, self.done))
+        return self.last
 
     def _from_loader(self) -> Iterator[tuple[Any, LabelsOf]]:
         done = 0
         for batch in self.data:
-            inputs, labels = _split(batch)
+            inputs, labels = split_labels(batch)
             count = len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
             if self.labels is not None:
                 labels = self.labels[done : done + count]
@@ -146,7 +156,7 @@ def _grid(labels: Any, inputs: Any) -> NDArray[Any]:
     return grid
 
 
-def _split(batch: Any) -> tuple[Any, Any]:
+def split_labels(batch: Any) -> tuple[Any, Any]:
     """A batch of a loader as what the model takes and the labels, if it has any."""
     if isinstance(batch, tuple | list) and len(batch) == 2:
         inputs, labels = batch
@@ -159,12 +169,13 @@ def _split(batch: Any) -> tuple[Any, Any]:
     return inputs, labels
 
 
-def _are_texts(data: Any) -> bool:
+def are_texts(data: Any) -> bool:
+    """Whether data is a column of texts: a list, an array, a series, a column of a dataset."""
     if isinstance(data, str):
         return True  # refused with the other bad texts
-    return (
-        isinstance(data, list | tuple | np.ndarray) and len(data) > 0 and isinstance(data[0], str)
-    )
+    if isinstance(data, Mapping) or not hasattr(data, "__len__") or len(data) == 0:
+        return False
+    return isinstance(next(iter(data), None), str)
 
 
 def _check_loader(data: Any, with_labels: bool) -> None:

@@ -1,115 +1,68 @@
-"""Which vectors of a layer's output are meant: all tokens, one of them, their mean.
+"""Which vectors of a layer are meant: all tokens, some of them, their mean.
 
 Notation: hidden states H of shape (b, t, d) for b texts of t tokens, or (b, d) where a module gives
-one vector per text. What counts as a token is read from the attention mask of the nearest enclosing
-module that takes token numbers and a mask, so no model is known by name.
+one vector per text. What counts as a token is known from the call of the stack around the module,
+so no model is known by name.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Any, Literal, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from expunge.errors import InputError
-from expunge.integrations.intercept import intercepting
+from expunge.integrations.calls import Call, Calls, unclear
 from expunge.optional import require
 
-__all__ = ["CHOICES", "Calls", "Tokens", "change_at", "check_tokens", "rows_at"]
+__all__ = ["CHOICES", "Tokens", "change_at", "check_tokens", "rows_at", "without_special"]
 
 torch = require("torch", "transformers")
 
-CHOICES = ("all", "masked", "cls", "last", "mean")
-Tokens = Literal["all", "masked", "cls", "last", "mean"] | int
+CHOICES = ("all", "masked", "cls", "last", "mean", "prompt", "generated")
+NOT = "not"
+Tokens = str | int | Mapping[str, Iterable[int]] | Callable[..., Any] | Any
 
 
 def check_tokens(tokens: Any, name: str = "tokens", choices: tuple[str, ...] = CHOICES) -> None:
-    """Refuse what is neither a choice nor a token number."""
-    number = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
-    if not number and tokens not in choices:
+    """Refuse what is no choice, no token number, no {"not": numbers}, no mask and no callable."""
+    if isinstance(tokens, str):
+        known = tokens in choices
+    elif isinstance(tokens, Mapping):
+        known = set(tokens) == {NOT} and all(map(_is_number, tokens[NOT]))
+    elif isinstance(tokens, torch.Tensor):
+        known = tokens.ndim == 2 and tokens.dtype == torch.bool
+    else:
+        known = _is_number(tokens) or callable(tokens)
+    if not known:
         listed = ", ".join(map(repr, choices))
         raise InputError(
             f"Unknown {name}",
             repr(tokens),
-            f"Pass one of {listed}, or the number of a token, e.g. tokenizer.mask_token_id",
+            f"Pass one of {listed}; the number of a token, e.g. tokenizer.mask_token_id; "
+            "{'not': tokenizer.all_special_ids}; a bool mask of shape (texts, tokens); or a "
+            "function of token numbers and mask",
         )
 
 
-class Calls:
-    """What the modules around some named modules are called with, while it is entered.
+def without_special(tokens: Any, tokenizer: Any) -> Any:
+    """`tokens` with "not special" spelled out as the numbers that this tokenizer says are special.
 
-    Parameters
-    ----------
-    modules : dict of name to module
-        All modules of a model.
-    names : sequence of str
-        Those whose hidden states will be asked about.
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from expunge.integrations.positions import without_special
+    >>> without_special("not special", SimpleNamespace(all_special_ids=[102, 101]))
+    {'not': [101, 102]}
     """
-
-    def __init__(self, modules: dict[str, Any], names: Any) -> None:
-        self.modules = modules
-        self.around = {name: _stack_around(modules, name) for name in names}
-        self.given: dict[str, dict[str, Any]] = {}
-        self.handles = ExitStack()
-
-    def __enter__(self) -> Self:
-        for stack in {name for name in self.around.values() if name is not None}:
-            listen = intercepting(self.modules[stack], before=self._remember(stack))
-            self.handles.enter_context(listen)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.handles.close()
-        self.given.clear()
-
-    def _remember(self, stack: str) -> Callable[[tuple[Any, ...], dict[str, Any]], None]:
-        names = list(inspect.signature(self.modules[stack].forward).parameters)
-
-        def remember(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            values = {**dict(zip(names, args, strict=False)), **kwargs}
-            self.given[stack] = {key: values.get(key) for key in ("input_ids", "attention_mask")}
-
-        return remember
-
-    def _given(self, name: str, key: str) -> Any:
-        stack = self.around[name]
-        if stack is None:
-            return None
-        if stack not in self.given:
-            raise InputError(
-                f"Module {name!r} ran before the model around it, which knows what is padding",
-                f"no call of {stack or 'the model'!r} yet",
-                "Run the model itself",
-            )
-        return self.given[stack][key]
-
-    def one_per_text(self, name: str, hidden: Any) -> bool:
-        """Whether the states are one vector per text, (b, d), and not (b, t, d)."""
-        mask = self._given(name, "attention_mask")
-        if hidden.ndim not in (2, 3) or (mask is not None and len(mask) != len(hidden)):
-            raise _unclear(name, hidden, mask, "attention mask")
-        return bool(hidden.ndim == 2)
-
-    def chosen(self, name: str, hidden: Any, tokens: Tokens) -> Any:
-        """Positions of shape (b, t) that `tokens` names; padding is never among them."""
-        b, t = hidden.shape[:2]
-        mask = self._given(name, "attention_mask")
-        if mask is None:
-            mask = torch.ones((b, t), device=hidden.device)
-        if mask.ndim != 2 or mask.shape[1] < t:
-            raise _unclear(name, hidden, mask, "attention mask")
-        attended = mask.to(hidden.device).bool()
-        if tokens in ("cls", "last"):
-            count = attended.cumsum(dim=1)
-            attended = attended & (count == (1 if tokens == "cls" else count[:, -1:]))
-        attended = attended[:, mask.shape[1] - t :]  # the others are in a cache
-        if not isinstance(tokens, int):
-            return attended
-        ids = self._given(name, "input_ids")
-        if ids is None or ids.shape != hidden.shape[:2]:
-            raise _unclear(name, hidden, ids, "token numbers")
-        return attended & (ids.to(hidden.device) == tokens)
+    if not (isinstance(tokens, str) and tokens == "not special"):
+        return tokens
+    if not hasattr(tokenizer, "all_special_ids"):
+        raise InputError(
+            "Only a tokenizer knows which tokens are special",
+            f"tokens='not special' with tokenizer={tokenizer!r}",
+            "Pass tokenizer=, or tokens={'not': [their numbers]}",
+        )
+    return {NOT: sorted(int(number) for number in tokenizer.all_special_ids)}
 
 
 def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any) -> Any:
@@ -118,16 +71,21 @@ def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any)
     For "mean" every attended token of a text is moved by the same vector, the one that takes
     their mean m to change(m).
     """
-    if tokens == "all" or calls.one_per_text(name, hidden):
+    if _is(tokens, "all"):
         return change(hidden)
-    chosen = calls.chosen(name, hidden, tokens)
-    if tokens == "masked":
-        return torch.where(chosen[..., None], change(hidden), hidden)
-    if tokens == "mean":
+    call = calls.of(name)
+    if _one_per_text(name, hidden, call):
+        return change(hidden)
+    chosen, every = _remembered(calls, name, hidden, tokens, call)
+    if every and not _is(tokens, "mean"):
+        return change(hidden)
+    if _is(tokens, "mean"):
         mean = _mean(hidden, chosen)
         shift = (change(mean) - mean).to(hidden.dtype)
         with torch.autocast(hidden.device.type, enabled=False):
             return torch.baddbmm(hidden, chosen[..., None].to(hidden.dtype), shift[:, None])
+    if isinstance(tokens, str) and tokens not in ("cls", "last"):
+        return torch.where(chosen[..., None], change(hidden), hidden)
     out = hidden.clone()
     out[chosen] = change(hidden[chosen])
     return out
@@ -139,14 +97,134 @@ def rows_at(calls: Calls, name: str, hidden: Any, tokens: Tokens) -> tuple[Any, 
     Padding is never among them. For "mean", and where a module gives one vector per text, the
     position is 0.
     """
-    single = calls.one_per_text(name, hidden)
-    if single or tokens == "mean":
-        hidden = hidden if single else _mean(hidden, calls.chosen(name, hidden, tokens))
+    call = calls.of(name)
+    single = _one_per_text(name, hidden, call)
+    if single or _is(tokens, "mean"):
+        hidden = hidden if single else _mean(hidden, _chosen(calls, name, hidden, tokens, call))
         text = torch.arange(len(hidden), device=hidden.device)
         return hidden, text, torch.zeros_like(text)
-    chosen = calls.chosen(name, hidden, tokens)
+    chosen = _chosen(calls, name, hidden, tokens, call)
     text, position = chosen.nonzero(as_tuple=True)
     return hidden[chosen], text, position
+
+
+def _remembered(
+    calls: Calls, name: str, hidden: Any, tokens: Tokens, call: Call | None
+) -> tuple[Any, bool]:
+    """The chosen positions, and whether these are all; worked out once per call for all layers."""
+    if call is None or not isinstance(tokens, str) or calls.inside[name]:
+        return _chosen(calls, name, hidden, tokens, call), False
+    key = (tokens, hidden.shape[:2], hidden.device)
+    if key not in call.memo:
+        chosen = _chosen(calls, name, hidden, tokens, call)
+        on_cpu = hidden.device.type == "cpu"  # elsewhere the question would wait for the device
+        call.memo[key] = chosen, on_cpu and bool(chosen.all())
+    found: tuple[Any, bool] = call.memo[key]
+    return found
+
+
+def _chosen(calls: Calls, name: str, hidden: Any, tokens: Tokens, call: Call | None) -> Any:
+    """Positions of shape (b, t) that `tokens` names; padding is never among them."""
+    attended, cached = calls.attended(name, hidden, call)
+    new = slice(cached, cached + hidden.shape[1])  # those before are in a cache
+    if isinstance(tokens, torch.Tensor):
+        return attended[:, new] & _fitting(name, hidden, tokens, new)
+    if isinstance(tokens, str):
+        return _BY_WORD[tokens](name, attended, new, call)
+    ids = None if call is None else call.given["input_ids"]
+    if callable(tokens):
+        return attended[:, new] & _fitting(name, hidden, tokens(ids, attended[:, new]), new)
+    if ids is None or ids.shape != hidden.shape[:2]:
+        raise unclear(name, hidden, ids, "token numbers")
+    ids = ids.to(hidden.device)
+    if isinstance(tokens, Mapping):
+        special = torch.tensor(sorted(tokens[NOT]), device=ids.device, dtype=ids.dtype)
+        return attended[:, new] & ~torch.isin(ids, special)
+    return attended[:, new] & (ids == tokens)
+
+
+def _attended(name: str, attended: Any, new: slice, call: Call | None) -> Any:
+    return attended[:, new]
+
+
+def _first(name: str, attended: Any, new: slice, call: Call | None) -> Any:
+    return (attended & (attended.cumsum(dim=1) == 1))[:, new]
+
+
+def _last(name: str, attended: Any, new: slice, call: Call | None) -> Any:
+    _refuse_cache(name, "last", new)
+    attended = attended[:, new]
+    count = attended.cumsum(dim=1)
+    return attended & (count == count[:, -1:])
+
+
+def _all_for_mean(name: str, attended: Any, new: slice, call: Call | None) -> Any:
+    _refuse_cache(name, "mean", new)
+    return attended[:, new]
+
+
+def _prompt(name: str, attended: Any, new: slice, call: Call | None) -> Any:
+    _refuse_no_cache(call)
+    return attended[:, new] & (new.start == 0)
+
+
+def _generated(name: str, attended: Any, new: slice, call: Call | None) -> Any:
+    _refuse_no_cache(call)
+    return attended[:, new] & (new.start > 0)
+
+
+_BY_WORD: dict[str, Callable[[str, Any, slice, Call | None], Any]] = {
+    "all": _attended,
+    "masked": _attended,
+    "cls": _first,
+    "last": _last,
+    "mean": _all_for_mean,
+    "prompt": _prompt,
+    "generated": _generated,
+}
+
+
+def _refuse_cache(name: str, tokens: str, new: slice) -> None:
+    """The last token, and the mean, of a text that grows change with every token."""
+    if new.start > 0:
+        raise InputError(
+            f"tokens={tokens!r} has no meaning for a text that grows: with a cache, earlier tokens "
+            "stay as they were changed when they came",
+            f"a call of the stack around {name!r} with {new.start} tokens in its cache",
+            "Pass tokens='all', 'masked', 'cls', 'prompt' or 'generated'; or use_cache=False",
+        )
+
+
+def _refuse_no_cache(call: Call | None) -> None:
+    if call is not None and call.given["use_cache"] is False:
+        raise InputError(
+            "Without a cache, prompt and generated tokens cannot be told apart",
+            "a call with use_cache=False",
+            "Generate with a cache",
+        )
+
+
+def _fitting(name: str, hidden: Any, mask: Any, new: slice) -> Any:
+    """A mask of the user's for the new tokens: as it is, or of all tokens so far."""
+    mask = torch.as_tensor(mask, device=hidden.device).bool()
+    if mask.ndim == 2 and mask.shape[1] >= new.stop > hidden.shape[1]:
+        mask = mask[:, new]
+    if mask.shape != hidden.shape[:2]:
+        raise unclear(name, hidden, mask, "mask of tokens")
+    return mask
+
+
+def _one_per_text(name: str, hidden: Any, call: Call | None) -> bool:
+    """Whether the states are one vector per text, (b, d), and not (b, t, d)."""
+    texts = None if call is None else _texts(call.given)
+    if hidden.ndim not in (2, 3) or (hidden.ndim == 2 and texts not in (None, len(hidden))):
+        raise unclear(name, hidden, None if call is None else call.given["attention_mask"], "mask")
+    return bool(hidden.ndim == 2)
+
+
+def _texts(given: Mapping[str, Any]) -> int | None:
+    known = (given[key] for key in ("input_ids", "inputs_embeds", "attention_mask"))
+    return next((len(value) for value in known if isinstance(value, torch.Tensor)), None)
 
 
 def _mean(hidden: Any, attended: Any) -> Any:
@@ -159,21 +237,9 @@ def _mean(hidden: Any, attended: Any) -> Any:
     return total / weight.sum(dim=1, keepdim=True).clamp(min=1)
 
 
-def _stack_around(modules: dict[str, Any], name: str) -> str | None:
-    """The nearest module at or above `name` that takes token numbers and an attention mask."""
-    while True:
-        parameters = inspect.signature(modules[name].forward).parameters
-        if {"input_ids", "attention_mask"} <= set(parameters):
-            return name
-        if not name:
-            return None
-        name = name.rpartition(".")[0]
+def _is(tokens: Any, word: str) -> bool:
+    return isinstance(tokens, str) and tokens == word
 
 
-def _unclear(name: str, hidden: Any, beside: Any, what: str) -> InputError:
-    shape = None if beside is None else tuple(beside.shape)
-    return InputError(
-        f"It is not clear which states of module {name!r} belong to which token",
-        f"states of shape {tuple(hidden.shape)}, {what} of shape {shape}",
-        "Take a module whose output has the shape (texts, tokens, features)",
-    )
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -10,9 +10,12 @@ from typing import Any
 
 from expunge import artifact
 from expunge.erasure import Erasure
-from expunge.errors import BadArtifact
-from expunge.integrations.hooks import erasing
+from expunge.errors import BadArtifact, InputError
+from expunge.inputs import check_choice
+from expunge.integrations.hooks import PLACES, erasing
+from expunge.integrations.model_identity import check_identity
 from expunge.integrations.positions import Tokens, check_tokens
+from expunge.integrations.taps import Place
 
 __all__ = ["LayerReport", "Scrubbing"]
 
@@ -58,9 +61,14 @@ class Scrubbing(Mapping[str, Erasure]):
     Parameters
     ----------
     erasures : mapping of str to Erasure
+        By the names of modules in the base model.
     report : sequence of LayerReport
-    tokens : {"all", "masked", "cls", "last", "mean"} or int
+    tokens : str, int, mapping, mask or callable
         Where they are applied; see `erasing`.
+    at : {"output", "input"}
+        Whether they are applied to what the modules give or to what they are called with.
+    model : mapping, optional
+        Which model they were fitted on: class, and hashes of configuration and weights.
 
     Examples
     --------
@@ -80,11 +88,14 @@ class Scrubbing(Mapping[str, Erasure]):
         erasures: Mapping[str, Erasure],
         report: Any = (),
         tokens: Tokens = "all",
+        at: Place = "output",
+        model: Mapping[str, Any] | None = None,
     ) -> None:
         check_tokens(tokens)
+        check_choice(at, PLACES, "at")
         self.erasures = dict(erasures)
         self.report: tuple[LayerReport, ...] = tuple(report)
-        self.tokens = tokens
+        self.tokens, self.at, self.model = tokens, at, dict(model or {})
 
     def __getitem__(self, layer: str) -> Erasure:
         return self.erasures[layer]
@@ -95,18 +106,65 @@ class Scrubbing(Mapping[str, Erasure]):
     def __len__(self) -> int:
         return len(self.erasures)
 
-    def erasing(self, model: Any) -> AbstractContextManager[Any]:
+    def erasing(self, model: Any, *, force: bool = False) -> AbstractContextManager[Any]:
         """Run `model` with all these erasures, until the block is left.
 
         Parameters
         ----------
         model : torch.nn.Module
+            The model of the fit; it may have another head, be compiled or wrapped by PEFT, or be
+            in half precision.
+        force : bool
+            Whether to take any other model too, such as one that was trained further.
 
         Returns
         -------
         context manager
+
+        Raises
+        ------
+        InputError
+            For another model.
         """
-        return erasing(model, self.erasures, tokens=self.tokens)
+        self.check_model(model, force=force)
+        return erasing(model, self.erasures, tokens=self.tokens, at=self.at)
+
+    def check_model(self, model: Any, *, force: bool = False) -> None:
+        """Refuse a model other than that of the fit.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+        force : bool
+            Whether to take any model.
+        """
+        if not force:
+            check_identity(model, self.erasures, self.model)
+
+    def evaluate(self, model: Any, data: Any, labels: Any, **options: Any) -> Any:
+        """What this does to a model: probes, language and a task, beside a random control.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            With a head for causal or masked language the loss and the change of its predictions
+            are measured too.
+        data : sequence of str, or iterable of batches
+            Other texts than those of the fit.
+        labels : sequence
+            The concept of each text.
+        **options
+            tokenizer; task, one label per text of something that should be kept; batch_size;
+            max_length; random_state, of the control and of the masked tokens; force.
+
+        Returns
+        -------
+        ScrubEvaluation
+            With `probes`, `loss`, `perplexity`, `kl`, `task`, `plot()` and `to_html(path)`.
+        """
+        from expunge.integrations.scrub_evaluation import evaluate_scrubbing
+
+        return evaluate_scrubbing(self, model, data, labels, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one safetensors file, atomically.
@@ -115,6 +173,13 @@ class Scrubbing(Mapping[str, Erasure]):
         ----------
         path : str or path
         """
+        tokens = dict(self.tokens) if isinstance(self.tokens, Mapping) else self.tokens
+        if not isinstance(tokens, str | int | dict):
+            raise InputError(
+                "A file cannot hold which tokens a mask or a function chooses",
+                f"tokens={tokens!r}",
+                "Set scrubbing.tokens to one of the words or to token numbers",
+            )
         tensors = {
             f"{i}.{part}": getattr(erasure, part)
             for i, erasure in enumerate(self.erasures.values())
@@ -123,7 +188,9 @@ class Scrubbing(Mapping[str, Erasure]):
         }
         meta = {
             "layers": list(self.erasures),
-            "tokens": self.tokens,
+            "tokens": tokens,
+            "at": self.at,
+            "model": self.model,
             "report": [asdict(row) for row in self.report],
             "erasures": [erasure.meta for erasure in self.erasures.values()],
         }
@@ -157,12 +224,15 @@ class Scrubbing(Mapping[str, Erasure]):
                 )
                 for i, layer in enumerate(meta["layers"])
             }
-            return cls(erasures, [LayerReport(**row) for row in meta["report"]], meta["tokens"])
+            report = [LayerReport(**row) for row in meta["report"]]
+            place = meta.get("at", "output")  # files of before did not say, nor which model
+            return cls(erasures, report, meta["tokens"], place, meta.get("model"))
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise BadArtifact(f"{os.fspath(path)}: not a whole scrubbing ({error})") from error
 
     def __repr__(self) -> str:
-        return f"Scrubbing({len(self)} layers, tokens={self.tokens!r})"
+        place = "" if self.at == "output" else f", at={self.at!r}"
+        return f"Scrubbing({len(self)} layers, tokens={self.tokens!r}{place})"
 
     def __str__(self) -> str:
         """A table of the report."""

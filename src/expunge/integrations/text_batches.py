@@ -84,8 +84,11 @@ def longest(model: Any, tokenizer: Any) -> int | None:
 
 
 def to_device(inputs: Any, model: Any) -> Any:
-    """A batch (a tensor or a mapping of tensors) where the first weights of the model are."""
-    first = next(model.parameters(), None)
+    """A batch (a tensor or a mapping of tensors) where the first weights of the model are.
+
+    Weights that are elsewhere until they are needed, as in an offloaded model, do not count.
+    """
+    first = next((weight for weight in model.parameters() if not weight.is_meta), None)
     if first is None:
         return inputs
     if hasattr(inputs, "to"):

@@ -100,19 +100,22 @@ class ErasureLayer(nn.Module):
         )
         return affine(x, self.left, self.right, self.center, self.offset)
 
-    def fold_into(self, linear: nn.Linear, *, side: Side = "input") -> nn.Linear:
+    def fold_into(
+        self, linear: nn.Linear, *, side: Side = "input", add_bias: bool = False
+    ) -> nn.Linear:
         """The Linear that does this erasure too; see `fold_into`.
 
         Parameters
         ----------
         linear : torch.nn.Linear
         side : {"input", "output"}
+        add_bias : bool
 
         Returns
         -------
         torch.nn.Linear
         """
-        return fold_into(self.erasure, linear, side=side)
+        return fold_into(self.erasure, linear, side=side, add_bias=add_bias)
 
     def extra_repr(self) -> str:
         """What stands between the parentheses when it is printed."""
@@ -138,7 +141,9 @@ class ErasureLayer(nn.Module):
         return self
 
 
-def fold_into(erasure: Erasure, linear: nn.Linear, *, side: Side = "input") -> nn.Linear:
+def fold_into(
+    erasure: Erasure, linear: nn.Linear, *, side: Side = "input", add_bias: bool = False
+) -> nn.Linear:
     """A Linear that erases too, at no cost when it runs.
 
     With the erasure ``x -> Mx + t`` and the layer ``x -> Wx + b`` these are
@@ -158,11 +163,20 @@ def fold_into(erasure: Erasure, linear: nn.Linear, *, side: Side = "input") -> n
         Left as it is. Its hooks are not carried over.
     side : {"input", "output"}
         Where the erasure stands.
+    add_bias : bool
+        Whether a layer without a bias may get one. A model that is built without that bias, such as
+        a LLaMA whose configuration says ``attention_bias=False``, drops it when it is loaded again,
+        and the concept comes back: there, take `expunge.integrations.transformers.bake`.
 
     Returns
     -------
     torch.nn.Linear
-        New, on the same device and of the same type; with a bias if it needs one.
+        New, on the same device and of the same type.
+
+    Raises
+    ------
+    InputError
+        When a bias is needed and there is none; an erasure without center and offset needs none.
 
     Examples
     --------
@@ -192,6 +206,13 @@ def fold_into(erasure: Erasure, linear: nn.Linear, *, side: Side = "input") -> n
     else:
         bias = _sum(None if b is None else b - L @ (R @ b), t)
         W = W - L @ (R @ W)
+    if b is None and bias is not None and not add_bias:
+        raise InputError(
+            "The folded layer needs a bias, which a saved model may not keep",
+            f"{linear}, and an erasure with a center or an offset",
+            "Pass add_bias=True if what loads the weights has a place for it; for a Hugging Face "
+            "model there is expunge.integrations.transformers.bake",
+        )
     return _linear(W, bias, linear)
 
 

@@ -36,7 +36,7 @@ __all__ = [
     "double",
 ]
 
-SMALL = 1 << 20  # numbers below which one expression beats a pass by blocks
+SMALL = 1 << 17  # numbers below which one expression beats a pass by blocks
 DEVICE_BLOCK = 1 << 22  # numbers handled at once on a device
 SERIAL = 1 << 15  # numbers from which torch starts threads
 ORDINARY = (torch.Tensor, torch.nn.Parameter)  # other classes may be shadows inside a trace

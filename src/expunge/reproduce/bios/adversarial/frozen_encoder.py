@@ -18,7 +18,12 @@ from expunge.inputs import check_choice, check_concept, check_number, check_rows
 from expunge.inputs.several import match_labels
 from expunge.integrations.text_batches import evaluating
 from expunge.reproduce.bios.adversarial.model_inputs import buckets, model_inputs
-from expunge.reproduce.bios.adversarial.reversal import Pooling, encodings
+from expunge.reproduce.bios.adversarial.reversal import (
+    POOLINGS,
+    Pooling,
+    check_first_token,
+    encodings,
+)
 
 __all__ = ["check_encoder", "device_of", "encode", "fresh_probe_accuracy", "training_codes"]
 
@@ -42,8 +47,9 @@ def encode(
     inputs : array or tensor of shape (n, d), or n texts
     tokenizer : callable, optional
         The Hugging Face tokenizer of the encoder; inputs are then texts.
-    pooling : {"cls", "mean"}
-        Encoding of a text: the first token's vector, or the mean over its tokens.
+    pooling : {"cls", "mean", "last"}
+        Encoding of a text: the first token's vector, the mean over its tokens, or the last
+        token's, as for causal models.
     max_length : int
         Tokens read of a text, at most what model and tokenizer can take.
     batch_size : int
@@ -64,12 +70,14 @@ def encode(
            [3., 0.]], dtype=float32)
     """
     check_encoder(encoder)
-    check_choice(pooling, ("cls", "mean"), "pooling")
+    check_choice(pooling, POOLINGS, "pooling")
     check_number(batch_size, "batch_size", least=1, whole=True)
     checked = model_inputs(inputs, tokenizer, encoder=encoder, max_length=max_length)
     device, done = device_of(encoder), 0
     out: NDArray[np.float32] | None = None
     with evaluating(encoder), torch.inference_mode():
+        if pooling == "cls":
+            check_first_token(encoder, checked.batch(checked.lengths.argsort()[-1:], device))
         for rows in buckets(checked.lengths, batch_size):
             h = encodings(encoder, checked.batch(rows, device), pooling)
             if out is None:

@@ -17,12 +17,22 @@ from torch import Tensor, nn
 
 from expunge.errors import InputError
 
-__all__ = ["HIDDEN", "AdversarialModel", "Adversary", "Pooling", "encodings", "reverse_gradient"]
+__all__ = [
+    "HIDDEN",
+    "POOLINGS",
+    "AdversarialModel",
+    "Adversary",
+    "Pooling",
+    "check_first_token",
+    "encodings",
+    "reverse_gradient",
+]
 
 HIDDEN = 300  # units of the MLP adversary's one hidden layer
 
 Adversary = Literal["linear", "mlp"]
-Pooling = Literal["cls", "mean"]
+Pooling = Literal["cls", "mean", "last"]
+POOLINGS = ("cls", "mean", "last")
 Batch = Tensor | dict[str, Tensor]  # rows of numbers, or the arguments of a Hugging Face model
 
 
@@ -92,7 +102,7 @@ class AdversarialModel(nn.Module):
         "mlp" has one hidden layer of 300 units and ReLU.
     weight : float
         The encoder's share of the adversary's reversed gradient.
-    pooling : {"cls", "mean"}
+    pooling : {"cls", "mean", "last"}
         How a Hugging Face model's token vectors become one encoding.
 
     Examples
@@ -146,8 +156,9 @@ def encodings(encoder: nn.Module, batch: Batch, pooling: Pooling) -> Tensor:
     ----------
     encoder : torch.nn.Module
     batch : tensor of shape (b, d), or dict of input_ids and attention_mask of shape (b, length)
-    pooling : {"cls", "mean"}
-        The first token's vector, or the mean over the tokens that are not padding.
+    pooling : {"cls", "mean", "last"}
+        The first token's vector, the mean over the tokens that are not padding, or the last of
+        these, which is the one that has seen the whole text in a causal model.
 
     Returns
     -------
@@ -166,8 +177,41 @@ def encodings(encoder: nn.Module, batch: Batch, pooling: Pooling) -> Tensor:
     tokens: Tensor = encoder(**batch).last_hidden_state
     if pooling == "cls":
         return tokens[:, 0]
+    if pooling == "last":
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        last = (places * batch["attention_mask"]).argmax(dim=1)
+        return tokens[torch.arange(len(tokens), device=tokens.device), last]
     there = batch["attention_mask"].unsqueeze(-1).to(tokens.dtype)
     return (tokens * there).sum(dim=1) / there.sum(dim=1)
+
+
+def check_first_token(encoder: nn.Module, batch: Batch) -> None:
+    """Refuse the first token as an encoding where it does not see the others: in a causal model.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+    batch : tensor of shape (b, d), or dict of input_ids and attention_mask of shape (b, length)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.reproduce.bios.adversarial.reversal import check_first_token
+    >>> check_first_token(torch.nn.Flatten(), torch.ones(2, 3))
+    """
+    if isinstance(batch, Tensor) or batch["input_ids"].shape[1] < 2:
+        return
+    ids = batch["input_ids"][:1]
+    other = ids.clone()
+    other[:, 1:] = torch.where(ids[:, 1:] == ids[:, :1], 0, ids[:, :1])
+    with torch.no_grad():
+        first, second = (encoder(input_ids=each).last_hidden_state[:, 0] for each in (ids, other))
+    if torch.equal(first, second) and not torch.equal(ids, other):
+        raise InputError(
+            "The first token of this model does not see the others: it says nothing of a text",
+            f"pooling='cls' with {type(encoder).__name__}",
+            "Pass pooling='last' or 'mean'",
+        )
 
 
 def _as_encodings(output: Any) -> Tensor:

@@ -29,9 +29,11 @@ from expunge.reproduce.bios.adversarial.frozen_encoder import (
 )
 from expunge.reproduce.bios.adversarial.model_inputs import ModelInputs, digest, model_inputs
 from expunge.reproduce.bios.adversarial.reversal import (
+    POOLINGS,
     AdversarialModel,
     Adversary,
     Pooling,
+    check_first_token,
     encodings,
 )
 from expunge.reproduce.bios.adversarial.training_loop import (
@@ -126,8 +128,9 @@ class GradientReversal:
         Of SGD, for the encoder and both heads.
     evaluate_every : int
         Steps between two looks at the development set; checkpoints are written then.
-    pooling : {"cls", "mean"}
-        Encoding of a text: the first token's vector, or the mean over its tokens.
+    pooling : {"cls", "mean", "last"}
+        Encoding of a text: the first token's vector, the mean over its tokens, or the last
+        token's, as for causal models, whose first token sees no other.
     max_length : int
         Tokens read of a text, at most what model and tokenizer can take.
     random_state : int, Generator or None
@@ -285,7 +288,7 @@ class GradientReversal:
         check_encoder(self.encoder)
         if self.adversary is not None:
             check_choice(self.adversary, ("linear", "mlp"), "adversary")
-        check_choice(self.pooling, ("cls", "mean"), "pooling")
+        check_choice(self.pooling, POOLINGS, "pooling")
         for name in ("steps", "batch_size", "evaluate_every"):
             check_number(getattr(self, name), name, least=1, whole=True)
         for name in ("weight", "weight_decay", "momentum"):
@@ -352,6 +355,9 @@ class GradientReversal:
         with own_randomness(device):
             with torch.no_grad():
                 like = encodings(encoder.eval(), inputs.batch(np.arange(1), device), self.pooling)
+                if self.pooling == "cls":
+                    longest = inputs.lengths.argsort()[-1:]
+                    check_first_token(encoder, inputs.batch(longest, device))
             seed_torch(seed, device)
             return AdversarialModel(
                 encoder,

@@ -1,0 +1,119 @@
+"""Which positions a stack attends to, from the masks and caches it is called with.
+
+A stack is called with t new tokens behind p that are in a cache. Its mask may be of two dimensions
+(texts, p + t or longer, as for a cache of fixed length), of four (texts, heads, t, p + t or
+longer; true or 0 where attended), or a dictionary of such masks by kind of layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from expunge.optional import require
+
+__all__ = ["cached_tokens", "keys_attended", "padding_after_text"]
+
+torch = require("torch", "transformers")
+
+CACHES = ("past_key_values", "cache_params", "past_key_value", "past")
+HIDING = -5000.0  # added to a score, it hides a token; models add from -10,000 to -inf
+FULL = "full_attention"  # of masks by kind of layer, the one that shows every position
+
+
+def cached_tokens(values: Mapping[str, Any]) -> int | None:
+    """How many tokens a call finds in its cache; None where the cache does not count them.
+
+    Parameters
+    ----------
+    values : mapping
+        The arguments of the call by name.
+
+    Returns
+    -------
+    int or None
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.integrations.attended import cached_tokens
+    >>> cached_tokens({"cache_position": torch.tensor([7, 8])}), cached_tokens({})
+    (7, 0)
+    """
+    places = values.get("cache_position")
+    if isinstance(places, torch.Tensor) and places.numel():
+        return int(places.flatten()[0])
+    cache = next((values[key] for key in CACHES if values.get(key) is not None), None)
+    if cache is None:
+        return 0
+    if hasattr(cache, "get_seq_length"):
+        try:
+            return int(cache.get_seq_length())
+        except ValueError:  # a cache of states of one size, which count nothing
+            return None if cache.has_previous_state() else 0
+    try:
+        return int(cache[0][0].shape[-2])  # keys by layer, as they were stored once
+    except (TypeError, IndexError, AttributeError, KeyError):
+        return None
+
+
+def keys_attended(mask: Any) -> Any:
+    """A mask of any kind as one of shape (texts, tokens), true where a token is attended to.
+
+    Parameters
+    ----------
+    mask : tensor of two or four dimensions, mapping of such, or None
+
+    Returns
+    -------
+    bool tensor of shape (texts, tokens), or None
+        None for no mask, where every token counts; and for a mask whose kind is not known.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.integrations.attended import keys_attended
+    >>> keys_attended({"full_attention": torch.tensor([[[[-1e30, 0.0], [-1e30, 0.0]]]])})
+    tensor([[False,  True]])
+    """
+    if isinstance(mask, Mapping):
+        mask = mask[FULL] if FULL in mask else next(iter(mask.values()), None)
+    if not isinstance(mask, torch.Tensor):
+        return None
+    if mask.ndim == 2:
+        return mask.bool()
+    if mask.is_floating_point():
+        mask = mask > HIDING
+    return mask.bool().flatten(1, -2).any(dim=1)
+
+
+def padding_after_text(ids: Any, pad: int | None, end: int | None) -> Any:
+    """Which tokens are padding behind a text, by their numbers: for a decoder without a mask.
+
+    The first token always counts: many models start with the padding token. Where one token both
+    ends and pads, the first of the last run is the end.
+
+    Parameters
+    ----------
+    ids : integer tensor of shape (texts, tokens)
+    pad, end : int or None
+
+    Returns
+    -------
+    bool tensor of shape (texts, tokens)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.integrations.attended import padding_after_text
+    >>> padding_after_text(torch.tensor([[0, 5, 0, 0]]), pad=0, end=None)
+    tensor([[False, False,  True,  True]])
+    """
+    if pad is None:
+        return torch.zeros_like(ids, dtype=torch.bool)
+    text = (ids != pad).flip(1).cumsum(dim=1).flip(1) > 0  # something else follows
+    padding = ~text
+    first = padding & (padding.cumsum(dim=1) == 1)
+    padding = padding & ~first if end == pad else padding
+    padding[:, :1] = False
+    return padding

@@ -1,0 +1,231 @@
+"""What the stacks of a model are called with: masks, token numbers, caches; per call and thread.
+
+A stack is the nearest module at or above another that takes token numbers and an attention mask, or
+that takes images or sound: a mask belongs to the stack that received it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from expunge.errors import InputError
+from expunge.integrations.attended import cached_tokens, keys_attended, padding_after_text
+from expunge.integrations.intercept import intercepting
+from expunge.optional import require
+
+__all__ = ["Call", "Calls"]
+
+torch = require("torch", "transformers")
+
+TEXT = {"input_ids", "attention_mask"}
+OTHER = {"pixel_values", "input_features", "input_values", "pixel_values_videos"}
+KEPT = ("input_ids", "inputs_embeds", "attention_mask", "use_cache")
+
+
+@dataclass
+class Call:
+    """One call of a stack.
+
+    Attributes
+    ----------
+    given : dict
+        Its arguments, as far as they tell of tokens.
+    cached : int or None
+        Tokens that were in the cache before; None if that is not known, but some were.
+    memo : dict
+        What was worked out for one layer and holds for the others.
+    """
+
+    given: dict[str, Any]
+    cached: int | None = 0
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+
+class Calls:
+    """The calls of the stacks around some named modules, while it is entered.
+
+    Parameters
+    ----------
+    modules : dict of str to module
+        All modules of a model by name.
+    names : sequence of str
+        Those whose hidden states will be asked about.
+    """
+
+    def __init__(self, modules: dict[str, Any], names: Any) -> None:
+        self.modules = modules
+        self.around = {name: _stack_around(modules, name) for name in names}
+        self.inside = {name: self._mask_takers(name) for name in names}
+        self.local = threading.local()  # .open: the calls going on in a thread, by stack
+        self.again: dict[int, dict[str, Call]] = {}  # by thread: calls that backward goes through
+        self.handles = ExitStack()
+
+    def __enter__(self) -> Self:
+        for stack in sorted(self.stacks()):
+            listen = self.listener(stack)
+            self.handles.enter_context(intercepting(self.modules[stack], **listen))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.handles.close()
+        self.again.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: vars(self)[key] for key in ("modules", "around", "inside")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.local, self.again, self.handles = threading.local(), {}, ExitStack()
+
+    def stacks(self) -> set[str]:
+        """Names of the modules whose calls tell of tokens."""
+        around = {name for name in self.around.values() if name is not None}
+        return around.union(*self.inside.values())
+
+    def of(self, name: str) -> Call | None:
+        """The call of the stack around a module; None where nothing around it takes tokens."""
+        stack = self.around[name]
+        if stack is None:
+            return None
+        going_on = self._open().get(stack)
+        if going_on:
+            return going_on[-1]
+        again = self.again.get(threading.get_ident(), {})
+        if stack in again:
+            return again[stack]
+        raise InputError(
+            f"Module {name!r} ran before the model around it, which knows what is padding",
+            f"no call of {stack or 'the model'!r} that it belongs to",
+            "Run the model itself",
+        )
+
+    def resumption(self) -> Any:
+        """What to call when a backward pass is about to run the layers of the last calls again."""
+        latest = dict(getattr(self.local, "latest", {}))
+
+        def resume() -> None:
+            self.again[threading.get_ident()] = latest
+
+        return resume
+
+    def attended(self, name: str, hidden: Any, call: Call | None) -> tuple[Any, int]:
+        """Which of all tokens so far are attended to, and where among them the new ones begin.
+
+        Parameters
+        ----------
+        name : str
+        hidden : tensor of shape (b, t, d)
+        call : Call or None
+
+        Returns
+        -------
+        bool tensor of shape (b, p + t or longer)
+        int
+            p, the tokens in the cache.
+        """
+        b, t = hidden.shape[:2]
+        if call is None:
+            return torch.ones((b, t), dtype=torch.bool, device=hidden.device), 0
+        mask = call.given["attention_mask"]
+        n_tokens = _n_tokens(call.given)
+        for inner in self.inside[name]:
+            found = self._open().get(inner, [])
+            own = found[-1].given["attention_mask"] if found else None
+            if isinstance(own, torch.Tensor) and own.shape == (b, t):
+                mask = own
+                break
+        keys = keys_attended(mask)
+        cached = call.cached
+        if cached is None:  # not counted: all but the new ones, if there is a mask, else some
+            cached = 1 if keys is None else keys.shape[1] - t
+        if keys is None and mask is None:
+            keys = torch.ones((b, cached + t), dtype=torch.bool, device=hidden.device)
+            keys[:, cached:] &= ~self._padding(name, call, (b, t)).to(hidden.device)
+        fits = keys is not None and keys.shape[0] in (1, b) and keys.shape[1] >= cached + t
+        if not fits or n_tokens not in (None, (b, t)):
+            raise unclear(name, hidden, mask, "attention mask")
+        return keys.to(hidden.device).expand(b, -1), cached
+
+    def _padding(self, name: str, call: Call, shape: tuple[int, int]) -> Any:
+        """Padding of a decoder that was given no mask, behind an encoder that has one."""
+        ids, stack = call.given["input_ids"], self.around[name]
+        root = inspect.signature(self.modules[""].forward).parameters
+        config = getattr(self.modules[stack or ""], "config", None)
+        if ids is None or ids.shape != shape or not stack or "decoder_input_ids" not in root:
+            return torch.zeros(shape, dtype=torch.bool)
+        pad, end = (getattr(config, f"{key}_token_id", None) for key in ("pad", "eos"))
+        padding = padding_after_text(ids, pad, end)
+        return padding if call.cached == 0 else torch.zeros_like(padding)
+
+    def _open(self) -> dict[str, list[Call]]:
+        if not hasattr(self.local, "open"):
+            self.local.open, self.local.latest = {}, {}
+        return self.local.open  # type: ignore[no-any-return]
+
+    def listener(self, stack: str) -> dict[str, Any]:
+        """What to do before and at the end of a call of a stack."""
+        names = list(inspect.signature(self.modules[stack].forward).parameters)
+
+        def remember(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            values = {**dict(zip(names, args, strict=False)), **kwargs}
+            call = Call({key: values.get(key) for key in KEPT}, cached_tokens(values))
+            self._open().setdefault(stack, []).append(call)
+            self.local.latest[stack] = call
+
+        def forget() -> None:
+            going_on = self._open().get(stack)
+            if going_on:  # else the model has been called before this block was entered
+                going_on.pop()
+
+        return {"before": remember, "finish": forget}
+
+    def _mask_takers(self, name: str) -> list[str]:
+        """Modules between one and its stack of images or sound that may get a mask of their own."""
+        stack = self.around[name]
+        if stack is None or _parameters(self.modules[stack]) >= TEXT:
+            return []
+        found = []
+        while name != stack:
+            name = name.rpartition(".")[0]
+            if name != stack and "attention_mask" in _parameters(self.modules[name]):
+                found.append(name)
+        return found
+
+
+def unclear(name: str, hidden: Any, beside: Any, what: str) -> InputError:
+    """The error for states that cannot be laid beside a mask or token numbers."""
+    shape = tuple(beside.shape) if hasattr(beside, "shape") else None
+    kind = f"shape {shape}" if beside is None or shape is not None else type(beside).__name__
+    return InputError(
+        f"It is not clear which states of module {name!r} belong to which token",
+        f"states of shape {tuple(hidden.shape)}, {what} of {kind}",
+        "Take a module whose states have the shape (texts, tokens, features), or tokens='all'",
+    )
+
+
+def _n_tokens(given: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Texts and new tokens of a call, where it is given tokens."""
+    for key in ("input_ids", "inputs_embeds"):
+        if isinstance(given[key], torch.Tensor):
+            b, t = given[key].shape[:2]
+            return int(b), int(t)
+    return None
+
+
+def _stack_around(modules: dict[str, Any], name: str) -> str | None:
+    while True:
+        parameters = _parameters(modules[name])
+        if parameters >= TEXT or (parameters & OTHER and "input_ids" not in parameters):
+            return name
+        if not name:
+            return None
+        name = name.rpartition(".")[0]
+
+
+def _parameters(module: Any) -> set[str]:
+    return set(inspect.signature(module.forward).parameters)
