@@ -203,7 +203,7 @@ def test_help_of_every_command(command, capsys):
 def test_help_lists_every_command(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    wanted = "fit apply audit info compare rank-path convert demo reproduce"
+    wanted = "fit apply audit info compare rank-path plan convert demo reproduce scrub bake"
     assert wanted.split() == COMMANDS
     assert all(command in shown for command in COMMANDS)
 

@@ -64,8 +64,8 @@ app.command(epilog=plan.EXAMPLES)(guarded(plan.plan))
 app.command(epilog=convert.EXAMPLES)(guarded(convert.convert, KEPT))
 app.command(epilog=demo.EXAMPLES)(guarded(demo.demo))
 app.command(epilog=reproduce.EXAMPLES)(guarded(reproduce.reproduce))
-app.command()(guarded(scrub_model.scrub))
-app.command()(guarded(bake_model.bake))
+app.command(epilog=scrub_model.EXAMPLES)(guarded(scrub_model.scrub))
+app.command(epilog=bake_model.EXAMPLES)(guarded(bake_model.bake))
 
 
 def _show_version(wanted: bool) -> None:

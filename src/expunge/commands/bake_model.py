@@ -13,7 +13,12 @@ from expunge.commands.output import JsonFile, check_target, console, spinner, wr
 from expunge.commands.scrub_model import load_pretrained
 from expunge.errors import BadArtifact, InputError
 
-__all__ = ["bake"]
+__all__ = ["EXAMPLES", "bake"]
+
+EXAMPLES = """\b
+Examples:
+  expunge bake ./model shared.safetensors -o ./model-without-gender
+"""
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder or name of a model.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A saved scrubbing or erasure.")]

@@ -13,7 +13,14 @@ import typer
 from expunge.commands.output import JsonFile, check_target, console, spinner, table, write_json
 from expunge.errors import InputError
 
-__all__ = ["load_pretrained", "read_texts", "scrub"]
+__all__ = ["EXAMPLES", "load_pretrained", "read_texts", "scrub"]
+
+EXAMPLES = """\b
+Examples:
+  expunge scrub ./model --data texts.parquet --concept gender -o gender.safetensors
+  expunge scrub ./model --data texts.jsonl.gz --concept gender --shared -o shared.safetensors
+  expunge scrub ./model --data t.parquet --concept gender --layers 'layers.*' -o g.safetensors
+"""
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder or name of a model.")]
 Data = Annotated[Path, typer.Option("--data", help="Texts and labels: .parquet, .jsonl[.gz].")]
