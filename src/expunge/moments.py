@@ -321,6 +321,25 @@ class RangeCheck:
             self.constant &= same & (row == self.first)
         return self
 
+    def joined(self, other: RangeCheck) -> RangeCheck:
+        """A check that has seen the rows of both; both stay as they are.
+
+        Parameters
+        ----------
+        other : RangeCheck
+
+        Returns
+        -------
+        RangeCheck
+        """
+        both = RangeCheck()
+        both.first, both.constant = self.first, self.constant
+        if self.first is None or self.constant is None:
+            both.first, both.constant = other.first, other.constant
+        elif other.first is not None and other.constant is not None:
+            both.constant = self.constant & other.constant & (other.first == self.first)
+        return both
+
     def settle(self, moments: Moments) -> None:
         """Refuse what is out of range, given the moments of all blocks."""
         spread = _spread(moments)
