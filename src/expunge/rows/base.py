@@ -83,7 +83,7 @@ class Rows(ABC):
         return values
 
     def lies_at(self, values: NDArray[Any], column: Any, labels: Any = None) -> None:
-        """Learn where else these values, one per row, are: for homes that need not be sent them."""
+        """Learn where else these values are: for homes that need not be sent them then."""
 
     @property
     def eps(self) -> float:

@@ -1,7 +1,7 @@
-"""Erased rows of a cluster as a lazy collection: the same partitions, the same index, the same meta.
+"""Erased rows of a cluster as a lazy collection: with the same partitions, index and meta.
 
-Every partition is erased by itself when somebody asks for it. What is wrong with a row is said then,
-with its partition.
+Every partition is erased by itself when somebody asks for it. What is wrong with a row is said
+then, with its partition.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.files.formats import format_of
+from expunge.files.formats import ending_of, format_of
 from expunge.files.naming import check_name, choose_columns
 from expunge.files.table import VectorFile
 from expunge.optional import require
@@ -25,6 +25,7 @@ from expunge.rows.dask_graph import Runner, each
 
 __all__ = ["ArrayParts", "FileParts", "FrameParts", "PartedColumn", "Parts", "frame_matrix"]
 
+NAMED = (".npz", ".parquet", ".arrow", ".feather", ".safetensors", ".csv", ".tsv")
 BYTES = 1 << 26  # of vectors in a partition of a file, about: 64 MB
 
 
@@ -111,7 +112,7 @@ class FrameParts(Parts):
         lists = [name for name in maybe if _is_list(first.get(name))]
         floats = [name for name, kind in kinds.items() if getattr(kind, "kind", "") == "f"]
         numbers = {
-            name: name in lists or getattr(kind, "kind", "") in "fiub" and name not in maybe
+            name: name in lists or (getattr(kind, "kind", "") in "fiub" and name not in maybe)
             for name, kind in kinds.items()
         }
         plain = [name for name, there in numbers.items() if there and name not in lists]
@@ -266,7 +267,8 @@ class FileParts(Parts):
     def __init__(self, file: VectorFile, runner: Runner, size: int = BYTES) -> None:
         self.file, self.runner, self.columns = file, runner, file.columns
         self.n_features, self.dtype = file.d, file.dtype
-        self.names = list(file.vector_columns) or file.vectors
+        named = ending_of((file.shards or (file,))[0].path) in NAMED
+        self.names = (list(file.vector_columns) or file.vectors) if named else None
         rows = max(1, size // (file.d * file.dtype.itemsize))
         self.cuts = [
             (shard.path, lo, hi)
@@ -309,17 +311,9 @@ def _cuts(shard: VectorFile, rows: int) -> list[tuple[int, int]]:
     return cuts
 
 
-def _open(path: Path, names: Any) -> VectorFile:
-    """A file as a worker opens it; what is no table finds its vectors by itself."""
-    try:
-        return format_of(path).open_path(path, names)
-    except InputError:
-        return format_of(path).open_path(path, None)
-
-
 def read_vectors(path: Path, names: Any, first: int, last: int) -> NDArray[Any]:
     """Rows `first` to `last` of a file (k, d)."""
-    file = _open(path, names)
+    file = format_of(path).open_path(path, names)
     found = np.empty((last - first, file.d), file.dtype)
     for start, X in file.blocks(last - first, first):
         stop = min(start + len(X), last)
@@ -331,7 +325,7 @@ def read_vectors(path: Path, names: Any, first: int, last: int) -> NDArray[Any]:
 
 def read_column(path: Path, names: Any, first: int, last: int, name: str) -> NDArray[Any]:
     """Rows `first` to `last` of another column of a file (k,)."""
-    return _open(path, names).column(name)[first:last]
+    return format_of(path).open_path(path, names).column(name)[first:last]
 
 
 @dataclass(frozen=True, eq=False)

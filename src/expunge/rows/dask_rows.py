@@ -23,6 +23,7 @@ from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.optional import require
 from expunge.rows.base import GlmPass, Reading, Rows
+from expunge.rows.dask_erased import erased_collection
 from expunge.rows.dask_graph import Runner, each, tree
 from expunge.rows.dask_parts import (
     ArrayParts,
@@ -33,6 +34,7 @@ from expunge.rows.dask_parts import (
     collection,
     series_values,
 )
+from expunge.rows.dask_writing import write_parts
 from expunge.rows.dense import DenseRows
 from expunge.rows.part_sums import (
     Model,
@@ -69,7 +71,7 @@ def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows
         Of a frame or a file: the column of lists, or the columns of numbers; a pattern with ``*``
         stands for several. Found by itself where there is no doubt.
     client : distributed.Client, optional
-        Whoever is to work. Without it the current client does; without any, threads of this process.
+        Whoever is to work. Without it the current client does; without any, threads here.
 
     Returns
     -------
@@ -89,8 +91,9 @@ def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows
     >>> X = da.from_array(rng.normal(size=(1000, 4)) + np.outer(y, [2, 0, 0, 1]), chunks=(300, 4))
     >>> rows = ex.cluster_rows(X)
     >>> eraser = ex.LEACE().fit(rows, y)
-    >>> eraser.certificate_.erased, eraser.transform(rows)
-    (True, dask.array<erase_chunk, shape=(1000, 4), dtype=float64, chunksize=(300, 4), chunktype=numpy.ndarray>)
+    >>> clean = eraser.transform(rows)
+    >>> eraser.certificate_.erased, clean.chunks
+    (True, ((300, 300, 300, 100), (4,)))
     """
     runner = Runner(client)
     if isinstance(X, str | os.PathLike):
@@ -165,7 +168,8 @@ class DaskRows(Rows):
         Parameters
         ----------
         values : dask.array.Array, dask.dataframe.Series, or anything
-            What is not of Dask, or has several columns, is left as it is. In other partitions, they are cut anew, lazily.
+            What is not of Dask, or has several columns, is left as it is. Values in other
+            partitions are cut anew, lazily.
 
         Returns
         -------
@@ -372,7 +376,8 @@ class DaskRows(Rows):
         ----------
         erasure : Erasure or ConditionalErasure
         out : str or path, optional
-            A folder of parquet files to write, with all columns beside the vectors.
+            A folder to write, which workers must reach too: of parquet files with all columns
+            beside the vectors, or for an array of npy files.
         concept : Concept, optional
             Of each row, where the erasure has to be told.
 
@@ -381,16 +386,11 @@ class DaskRows(Rows):
         dask.array.Array, dask.dataframe.DataFrame, or DaskRows of the new folder
             Partitions, index and columns are those of the input.
         """
-        from expunge.rows.dask_erased import erased_collection
-
         told = None if concept is None else self._slices_of_all(concept.values)
         if out is None:
             return erased_collection(self.parts, erasure, concept, told)
-        from expunge.rows.dask_writing import write_erased
-
-        return cluster_rows(
-            write_erased(self.parts, erasure, out, concept, told), client=self.runner.client
-        )
+        path, names = write_parts(self.parts, erasure, out, concept, told)
+        return cluster_rows(path, vectors=names, client=self.runner.client)
 
     def _slices_of_all(self, values: NDArray[Any]) -> list[Any]:
         """As `_slices`, with nothing for partitions without rows."""
