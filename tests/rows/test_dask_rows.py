@@ -243,7 +243,7 @@ def test_graphs_grow_with_partitions_and_not_with_rows(eraser, tmp_path, monkeyp
     monkeypatch.setattr("expunge.game.survey.HELD", 0, raising=False)
 
     def sizes(n, partitions):
-        data, frame = people(n)
+        _, frame = people(n)
         folder = tmp_path / f"{n}-{partitions}"
         folder.mkdir()
         for at, part in enumerate(np.array_split(np.arange(n), partitions)):
