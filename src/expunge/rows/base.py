@@ -82,7 +82,7 @@ class Rows(ABC):
         """Values, one per row, as these rows want them: for homes that have them in partitions."""
         return values
 
-    def lies_at(self, values: NDArray[Any], column: Any, labels: Any = None) -> None:
+    def lies_at(self, values: NDArray[Any], column: Any, labels: Any = None) -> None:  # noqa: B027
         """Learn where else these values are: for homes that need not be sent them then."""
 
     @property
