@@ -171,7 +171,18 @@ def test_no_traceback_from_the_installed_program(saved, tmp_path):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("target", ["nowhere/out.json", "."])
 def test_targets_are_checked_before_the_work(command, target, saved, tmp_path, capsys):
-    needed = {"info": [str(saved)], "reproduce": ["glove"]}.get(command, [])
+    rows = str(tmp_path / "rows.npy")
+    np.save(rows, np.eye(4))
+    needed = {
+        "fit": [rows, "-o", str(tmp_path / "e.safetensors")],
+        "apply": [str(saved), rows, "-o", str(tmp_path / "clean.npy")],
+        "audit": [str(saved), rows, "--concept", "x"],
+        "compare": [rows, "--concept", "x"],
+        "rank-path": [rows, "--concept", "x"],
+        "convert": [rows, str(tmp_path / "rows.csv")],
+        "info": [str(saved)],
+        "reproduce": ["glove"],
+    }.get(command, [])
     assert main([command, *needed, "--json", str(tmp_path / target)]) == 2
     seen = capsys.readouterr()
     assert seen.out == ""
@@ -189,7 +200,8 @@ def test_help_of_every_command(command, capsys):
 def test_help_lists_every_command(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert {"demo", "info"} <= set(COMMANDS)
+    wanted = "fit apply audit info compare rank-path convert demo reproduce"
+    assert wanted.split() == COMMANDS
     assert all(command in shown for command in COMMANDS)
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -14,9 +15,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+TASKS = [page for page in PAGES[1:] if "\n```sh\n" in page.read_text(encoding="utf-8")]
 SKIP = "<!-- not run"  # on the line before a block
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+
+ENV = {
+    **{key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "COLUMNS")},
+    **{"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"},
+}
 
 # what each script has to print, as patterns in this order
 EXAMPLES = {
@@ -34,11 +41,29 @@ EXAMPLES = {
 def run(*arguments, cwd=ROOT):
     """What a Python process prints; warnings are errors."""
     command = [sys.executable, "-W", "error", *map(str, arguments)]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd, env=env)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd, env=ENV)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
+
+
+def commands(block):
+    """The arguments of every `expunge` line of a shell block."""
+    for line in block.replace("\\\n", " ").splitlines():
+        program, *arguments = shlex.split(line, comments=True) or [""]
+        assert program == "expunge", f"{line!r} is not run"
+        yield arguments
+
+
+def typed(block, cwd):
+    """What the commands of a shell block print."""
+    printed = []
+    for arguments in commands(block):
+        command = [sys.executable, "-W", "error", "-m", "expunge.cli", *arguments]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd, env=ENV)
+        assert done.returncode == 0, f"{arguments}: {done.stderr}"
+        printed.append(done.stdout)
+    return "".join(printed)
 
 
 def blocks(page):
@@ -93,9 +118,38 @@ def test_readme_blocks_run_one_after_another(tmp_path):
     script.write_text("\n".join(wanted), encoding="utf-8")
     run(script, cwd=tmp_path)
     assert (tmp_path / "gender.safetensors").exists()
+    shell = [code for kind, code, _, _ in blocks(README) if kind == "sh"]
+    assert sum(len(list(commands(code))) for code in shell) == 4
+    printed = "".join(typed(code, tmp_path) for code in shell)
+    assert "erased: every linear predictor" in printed
+    assert {"clean.parquet", "report.html"} <= {path.name for path in tmp_path.iterdir()}
 
 
-@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.stem)
+def test_pages_of_tasks_are_there():
+    assert {page.stem for page in TASKS} == {
+        *("clean-a-parquet-file", "debias-word-vectors", "check-an-eraser", "ten-million-rows")
+    }
+
+
+@pytest.mark.parametrize("page", TASKS, ids=lambda page: page.stem)
+def test_commands_of_a_page_run_and_print_what_follows_them(page, tmp_path):
+    """Python and shell in turn, as a reader would type them."""
+    found = list(blocks(page))
+    for i, (kind, code, before, _) in enumerate(found):
+        if before.startswith(SKIP) or kind not in ("python", "sh"):
+            continue
+        if kind == "python":
+            (tmp_path / "block.py").write_text(code, encoding="utf-8")
+            printed = run(tmp_path / "block.py", cwd=tmp_path)
+        else:
+            printed = typed(code, tmp_path)
+        if i + 1 < len(found) and found[i + 1][0] == "text":
+            assert_same_output(found[i + 1][1], printed)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES[1:] if page not in TASKS], ids=lambda p: p.stem
+)
 def test_blocks_of_a_page_run_and_print_what_follows_them(page, tmp_path):
     found = list(blocks(page))
     to_run = [kind == "python" and not before.startswith(SKIP) for kind, _, before, _ in found]
@@ -133,7 +187,8 @@ def slug(heading):
 
 def test_pictures_are_small_and_used():
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    for picture in (ROOT / "docs" / "figures").glob("*.png"):
+    figures = ROOT / "docs" / "figures"
+    for picture in (*figures.glob("*.png"), *figures.glob("*.svg")):
         assert picture.stat().st_size < 150_000
         assert f"figures/{picture.name}" in pages
 
@@ -149,3 +204,12 @@ def test_nothing_but_the_project_is_spoken_of():
     for path in texts:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"/home/|/work/|/tmp/|/root/|TODO|FIXME", text), path
+
+
+def test_the_picture_of_the_terminal_shows_the_commands_of_the_readme():
+    picture = (ROOT / "docs" / "figures" / "terminal.svg").read_text(encoding="utf-8")
+    shown = re.sub(r"<[^>]*>", "", picture).replace("&#160;", " ")
+    for kind, code, _, _ in blocks(README):
+        if kind == "sh":
+            assert all(f"$ {line}" in shown for line in code.splitlines())
+    assert "://" not in picture.replace("http://www.w3.org/", "").replace("https://www.textual", "")

@@ -19,8 +19,9 @@ NAMES = sorted(info.name for info in pkgutil.walk_packages(ex.__path__, "expunge
 SHARED_MODULES = {
     "__init__": "every package has one",
     "base": "what all others in its folder build on",
-    "demo": "a command is called after what it runs",
-    "reproduce": "a command is called after what it runs",
+    **dict.fromkeys(
+        ("apply", "audit", "demo", "fit", "reproduce"), "a command is called after what it runs"
+    ),
     "inlp": "the mathematics in game/, the transformer in erasers/",
     "faces": "the images in data/, the experiment in reproduce/",
     **dict.fromkeys(

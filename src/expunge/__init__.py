@@ -32,6 +32,7 @@ from expunge.errors import (
     NotConverged,
     NothingLeft,
     NumbersAsClasses,
+    PoolDiffers,
     RankTruncated,
     RoundingShows,
     SampleTaken,
@@ -44,6 +45,7 @@ from expunge.game.solver import Solver
 from expunge.game.solvers import SOLVERS
 from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
+from expunge.planning import LabelPlan, plan_labels
 from expunge.rank_sweep import RankPath, rank_path
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ __all__ = [
     "Erasure",
     "ExpungeError",
     "InputError",
+    "LabelPlan",
     "Loss",
     "LostCluster",
     "MeanProjection",
@@ -85,6 +88,7 @@ __all__ = [
     "NumbersAsClasses",
     "OracleLEACE",
     "PairPCA",
+    "PoolDiffers",
     "QuadraticLEACE",
     "RankPath",
     "RankTruncated",
@@ -104,6 +108,7 @@ __all__ = [
     "metrics",
     "open_rows",
     "paper_settings",
+    "plan_labels",
     "rank_path",
     "reproduce",
 ]

@@ -94,9 +94,9 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
     _sweep(target)
     temporary = target.with_name(f"{_prefix(target)}{writer_name()}-{secrets.token_hex(4)}{SUFFIX}")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666 if mode is None else mode)  # less what the umask takes
-    try:
-        with os.fdopen(handle, "wb") as stream:
+    rights = 0o666 if mode is None else mode  # less what the umask takes
+    try:  # an interrupt may come at any moment, also just after the file is there
+        with os.fdopen(os.open(temporary, flags, rights), "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -104,7 +104,8 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
             os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise
 
 

@@ -103,7 +103,12 @@ def certify(
             return _certify(
                 rows, concept, found, chosen, weights=weights, moments=moments, kept=kept, **terms
             )
-        clean = MappedRows(rows, lambda A, which: found.transform(np.asarray(A, np.float64)))
+        # in the type that `transform` is given: halves between two numbers may round either way
+        kept_type = rows.dtype.kind == "f" and rows.eps == np.finfo(rows.dtype).eps
+        given = rows.dtype if kept_type else np.dtype(np.float64)
+        clean = MappedRows(
+            rows, lambda A, which: np.asarray(found.transform(A.astype(given, copy=False)), float)
+        )
     else:
         known = check_known(y, rows, kind=found.kind, labels=found.labels)
         kept = kept_in_rows(rows, found, moments, known, weights)

@@ -14,6 +14,7 @@ __all__ = [
     "NotNumeric",
     "NothingLeft",
     "NumbersAsClasses",
+    "PoolDiffers",
     "RankTruncated",
     "RoundingShows",
     "SampleTaken",
@@ -113,3 +114,7 @@ class RoundingShows(UserWarning):
 
 class SampleTaken(UserWarning):
     """Something that wants all rows in memory was given some of them, at random."""
+
+
+class PoolDiffers(UserWarning):
+    """Rows with and without labels, passed to one fit, are not of one population."""

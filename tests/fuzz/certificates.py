@@ -15,7 +15,7 @@ from exact_rows import (
     rounding_of,
     spreads,
     units,
-    written_at_least,
+    written_to,
 )
 from findings import Finding
 from sklearn.linear_model import LogisticRegression
@@ -53,15 +53,16 @@ def check_certificate(
     exact = erased_rows(eraser, case) if transformed is None else transformed.astype(np.longdouble)
     slack = rounding_of(eraser, case)
     if stream:
-        slack = spreads(case.values, case.w) + written_at_least(eraser, case)
+        slack = spreads(case.values, case.w) + 1e-7 * written_to(eraser, case)
     if transformed is not None:
-        slack = slack + 1e-3 * spreads(exact, case.w)
-    unit = units(c, exact, case, slack)
+        digits = np.finfo(transformed.dtype).eps if transformed.dtype.kind == "f" else 0.0
+        slack = slack + 1e-3 * spreads(exact, case.w) + digits * np.abs(transformed).max(axis=0)
+    unit = units(c, exact, case, slack, written_to(eraser, case))
     used = case.w > 0  # nothing is said of rows that do not count
     F, Y, w = features(exact, case, unit, intercept=intercept)[used], Y[used], case.w[used]
     if not np.isfinite(F).all() or np.abs(F).max(initial=0) > 1e100:
-        if not hasattr(eraser, "get_params"):
-            return  # a projection of our own making, between columns too far apart to be judged
+        if not hasattr(eraser, "get_params") or np.abs(case.values).max() > 1e90:
+            return  # columns too far apart to be judged
         raise Finding("silent", "erased rows are out of range", f"{np.abs(F).max():.3g}")
     bounds = null_values(Y, w, loss, intercept)
     bound = float(bounds.sum())

@@ -21,7 +21,7 @@ __all__ = [
     "rounding_of",
     "spreads",
     "units",
-    "written_at_least",
+    "written_to",
 ]
 
 Array = np.ndarray
@@ -41,8 +41,6 @@ def erased_rows(eraser: Any, case: Case) -> Array:
     Z = case.Z
     if Z.shape[1] != len(found.mean_z):  # fitted without weights, so on all classes
         Z = columns_of(case.y, None)[1]
-    if Z.shape[1] != len(found.mean_z):  # a stream has not seen classes whose rows do not count
-        Z = Z[:, (Z[case.w > 0] != 0).any(axis=0)]
     moved = X - (Z - found.mean_z.astype(Wide)) @ found.shift.astype(Wide).T
     if found.maps is not None:
         own = Z.argmax(axis=1)
@@ -73,20 +71,24 @@ def spreads(X: Array, w: Array) -> Array:
     return np.where(used.max(axis=0) == used.min(axis=0), 0, found)
 
 
-def units(certificate: Any, erased: Array, case: Case, rounding: Array) -> Array:
+def units(
+    certificate: Any, erased: Array, case: Case, rounding: Array, reach: Array | float = 0.0
+) -> Array:
     """Unit of each column in the certificate's ridge; `Finding` if one is too large.
 
     A unit that is too large would hide what is left; a smaller one is only a harder test. It may be
     the spread of the column after erasure, or where next to nothing is left a millionth of the
     spread before (and a billionth of the mean, of which every row carries rounding); a stream,
     which does not know the rows after erasure, may take the spread before. A column that does not
-    vary after erasure, but for rounding, may have 1.
+    vary after erasure, but for rounding, may have 1: rounding is also what variances cannot tell of
+    the spread (`reach`) that a map may have written to a column.
     """
     stated = np.sqrt(certificate.ridges.astype(Wide) / certificate.alpha)
     before, after = spreads(case.values, case.w), spreads(erased, case.w)
     least = np.minimum(1e-6 * before + 1e-9 * np.abs(center_of(case.values, case.w)), before)
     due = np.maximum(after + 10 * rounding, least)
     written = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
+    written = np.maximum(written, 3e-8 * reach)  # variances of float64 tell no smaller spreads
     nothing = after <= np.where(before > 0, 10 * rounding, written)
     allowed = np.where(nothing, np.maximum(due, 1), due)
     unclear = doubtful(case)
@@ -110,13 +112,13 @@ def rounding_of(eraser: Any, case: Case) -> Array:
     return 1e-14 * np.full(len(size), size.max())
 
 
-def written_at_least(eraser: Any, case: Case) -> Array:
-    """A spread that a stream may give a constant column, to which the map may have written."""
+def written_to(eraser: Any, case: Case) -> Array:
+    """The largest spread that the map may have written to each column."""
     found = _map_of(eraser)
     if not hasattr(found, "left"):
         return np.zeros(case.values.shape[1])
     read = np.linalg.norm(found.right * spreads(case.values, case.w).astype(float), axis=1)
-    return 1e-7 * np.abs(found.left) @ read
+    return np.abs(found.left) @ read
 
 
 def doubtful(case: Case) -> Array:

@@ -24,11 +24,11 @@ import scipy.linalg
 import scipy.special
 
 from expunge.audit.given import AuditedRows
-from expunge.audit.lazy_rows import ChangedRows, extent
 from expunge.concept import Concept
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
+from expunge.rows.lazy_rows import ChangedRows, extent
 
 __all__ = ["Resemblance", "resemblance"]
 

@@ -87,7 +87,7 @@ def fit_facts(given: Given, roles: Roles, proof: Certified | None) -> FitFacts:
     left = "" if record is None or fitted is None else _left(record)
     if left:
         return FitFacts(False, None, left)
-    if proof is not None and _whole(roles, meta):
+    if proof is not None and _whole(roles, meta) and not meta.get("pool"):
         return _measured(given, roles, proof, known=fitted is not None)
     if fitted is None:
         return FitFacts(None, None, f"{OTHER}, or for other names of it")

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
 from expunge.audit.units import flattened
 from expunge.concept import Concept
 from expunge.conditional import ConditionalErasure
@@ -20,6 +19,7 @@ from expunge.inputs.columns import by_name
 from expunge.inputs.several import split_concepts
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
+from expunge.rows.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
 
 __all__ = ["STAGES", "AuditedRows", "Given", "Stage", "as_given", "erased_rows", "gather"]
 

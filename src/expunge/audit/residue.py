@@ -35,14 +35,22 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from expunge.audit.lazy_rows import SelectedRows
 from expunge.concept import Concept
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.parallel import blas_for
 from expunge.rows.base import Rows
+from expunge.rows.lazy_rows import SelectedRows
 
-__all__ = ["FitSize", "Residue", "expected_residue", "of_tested_classes"]
+__all__ = [
+    "FitSize",
+    "Residue",
+    "Separation",
+    "expected_residue",
+    "of_tested_classes",
+    "recall",
+    "separations",
+]
 
 ENOUGH = 0.1  # rows beyond the rank, as a share of all, below which Δ cannot be estimated
 WIDE = 4000  # features beyond which Δ is not estimated either: an eigendecomposition is too slow
@@ -69,6 +77,28 @@ class FitSize:
     n: int
     effective_n: float
     variances: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Separation:
+    """How far a class is from the rest, as a sample tells.
+
+    Attributes
+    ----------
+    squared : float or None
+        Δ², without what sampling error adds; None where the sample is too small to tell.
+    rank : int
+        Directions in which rows vary.
+    variance : float
+        π(1 - π) of the class.
+    erased : int
+        Directions that an eraser of the whole concept takes.
+    """
+
+    squared: float | None
+    rank: int
+    variance: float
+    erased: int
 
 
 @dataclass(frozen=True)
@@ -171,9 +201,7 @@ def expected_residue(
     >>> round(found.q, 2), round(found.balanced_accuracy, 2)
     (0.1, 0.56)
     """
-    varying = [j for j in range(len(moments.labels)) if moments.zz[j, j] > 0]
-    if moments.kind == "classes" and len(varying) == 2:  # the one is the other, reversed
-        varying = varying[1:]
+    varying = _varying(moments)
     size = FitSize(moments.n, moments.weight) if fit is None else fit
     parts = [_of_column(moments, j, probe_rows, size, conditional) for j in varying]
     if not parts:
@@ -184,6 +212,36 @@ def expected_residue(
         means[key] = None if None in values else float(np.mean(values))
     whole = {"n": size.n, "d": parts[0].d, "probe_rows": probe_rows, "conditional": conditional}
     return Residue(**{**means, **whole})
+
+
+def separations(moments: Moments) -> list[Separation]:
+    """How far each class, or label, is from the rest; one entry for two classes.
+
+    Parameters
+    ----------
+    moments : Moments
+        With Sxx.
+
+    Returns
+    -------
+    list of Separation
+    """
+    varying = _varying(moments)
+    count = int(np.sum(np.diag(moments.zz) > 0)) - (moments.kind == "classes")
+    found = []
+    for j in varying:
+        variance = float(moments.zz[j, j] / moments.weight)
+        gap, d = _gap(moments, j, variance, moments.n)
+        if gap is not None:
+            gap = _unbiased(gap, moments, variance, d, moments.weight * variance)
+        found.append(Separation(gap, d, variance, count))
+    return found
+
+
+def _varying(moments: Moments) -> list[int]:
+    """Columns of the concept that vary; of two classes the one is the other, reversed."""
+    found = [j for j in range(len(moments.labels)) if moments.zz[j, j] > 0]
+    return found[1:] if moments.kind == "classes" and len(found) == 2 else found
 
 
 def of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[Rows, Concept]:
@@ -247,7 +305,7 @@ def _of_column(
     sizes = {"": q, "_high": largest, "_here": reached}
     scores: dict[str, float | None] = {}
     for end, size in sizes.items():
-        scores["balanced_accuracy" + end] = None if numbers else _recall(size, classes)
+        scores["balanced_accuracy" + end] = None if numbers else recall(size, classes)
         scores["auc" + end] = None if numbers else float(scipy.special.ndtr(np.sqrt(size / 2)))
         scores["r2" + end] = min(size, 1.0) if numbers else None
     return Residue(
@@ -297,8 +355,20 @@ def _unbiased(gap: float, moments: Moments, variance: float, d: int, n_eff: floa
     return max(gap * (n - d - 3) / (n - 2) - d / n_eff, 0.0)
 
 
-def _recall(q: float, classes: int) -> float:
-    """Mean recall of c classes: P(Z + s > the largest of c - 1 others), all standard normal."""
+def recall(q: float, classes: int) -> float:
+    """Mean recall of c classes: P(Z + s > the largest of c - 1 others), all standard normal.
+
+    Parameters
+    ----------
+    q : float
+        Squared distance of a class from the rest, in units of the spread.
+    classes : int
+
+    Returns
+    -------
+    float
+        The balanced accuracy of the best linear probe.
+    """
     s = np.sqrt(q * (classes - 1) / classes)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return float(weights @ scipy.special.ndtr(nodes + s) ** (classes - 1) / np.sqrt(2 * np.pi))

@@ -163,7 +163,9 @@ def _looks(given: Given, part: AuditedRows, *, claimed: bool = False) -> Resembl
     if not len(part):
         return "none"
     n, record = given.meta.get("n"), given.meta.get("fit") or {}
-    looks = resemblance(part, given.subject, n, claimed=claimed)
+    pool = given.meta.get("pool") or {}
+    everything = n + pool["n_pool"] if n is not None and pool.get("share") else n
+    looks = resemblance(part, given.subject, everything, claimed=claimed)
     if looks == "none" and claimed and n == len(part) and record.get("effective_n", n) < SAME * n:
         return "unclear"  # of a fit with weights the means of its rows say nothing
     return looks

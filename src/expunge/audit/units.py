@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.lazy_rows import ChangedRows, extent
 from expunge.linalg import Array
 from expunge.rows.base import Rows
+from expunge.rows.lazy_rows import ChangedRows, extent
 from expunge.rows.together import together
 
 __all__ = ["flattened", "own_units"]

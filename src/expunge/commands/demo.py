@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from expunge.demo import Change, DemoResult
     from expunge.metrics import NeighbourChange
 
-__all__ = ["demo", "render"]
+__all__ = ["EXAMPLES", "demo", "render"]
+
+EXAMPLES = """\b
+Examples:
+  expunge demo
+  expunge demo --save gender.safetensors --report demo.html
+"""
 
 Save = Annotated[
     Path | None,

@@ -13,9 +13,16 @@ from expunge.commands.output import JsonFile, check_target, console, printable, 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from expunge.conditional import ConditionalErasure
     from expunge.erasure import Erasure
 
-__all__ = ["describe", "info", "render"]
+__all__ = ["EXAMPLES", "describe", "info", "render"]
+
+EXAMPLES = """\b
+Examples:
+  expunge info gender.safetensors
+  expunge info gender.safetensors --json /dev/stdout
+"""
 
 LABELS_SHOWN = 12
 UNKNOWN = "not recorded"
@@ -25,15 +32,15 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A saved erasure (.sa
 
 def info(file: File, json_file: JsonFile = None) -> None:
     """Show what a saved erasure is and what made it."""
-    from expunge.erasure import Erasure
+    from expunge.commands.erasure_files import load_erasure
 
     check_target(json_file, streams=True)
-    described = describe(Erasure.load(file))
+    described = describe(load_erasure(file))
     write_json(json_file, "info", {"file": str(file), **described})
     render(described, console())
 
 
-def describe(erasure: Erasure) -> dict[str, Any]:
+def describe(erasure: Erasure | ConditionalErasure) -> dict[str, Any]:
     """What is known of an erasure, as plain values; None where nothing was recorded.
 
     Examples
@@ -43,6 +50,8 @@ def describe(erasure: Erasure) -> dict[str, Any]:
     >>> found = describe(Erasure([[1.0], [0.0]], [[1.0, 0.0]], meta={"method": "RLACE"}))
     >>> found["method"], found["rank"], found["orthogonal"], found["solver"]
     ('RLACE', 1, True, None)
+    >>> found["needs_concept"]
+    False
     """
     meta = erasure.meta
     concept, fingerprint = _mapping(meta.get("concept")), _mapping(meta.get("fingerprint"))
@@ -51,9 +60,11 @@ def describe(erasure: Erasure) -> dict[str, Any]:
         "solver": meta.get("solver"),
         "rank": erasure.rank,
         "n_features": erasure.n_features,
-        "orthogonal": erasure.is_orthogonal,
+        "orthogonal": getattr(erasure, "is_orthogonal", None),
+        "needs_concept": bool(getattr(erasure, "needs_concept", False)),
         "concept": {"kind": concept.get("kind"), "labels": concept.get("labels")},
         "n_rows": meta.get("n"),
+        "held_out": dict(_mapping(meta.get("held_out"))) or None,
         "kept": dict(_mapping(meta.get("kept"))) or None,
         "fingerprint": fingerprint.get("digest"),
         "parameters": dict(_mapping(meta.get("parameters"))),
@@ -82,9 +93,9 @@ def _lines(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("method", _said(found["method"])),
         ("solver", _said(found["solver"])),
         ("rank", f"{found['rank']} of {found['n_features']} features"),
-        ("projection", "orthogonal" if found["orthogonal"] else "oblique"),
+        ("projection", _projection(found)),
         ("concept", _concept(concept["kind"], concept["labels"])),
-        ("rows fitted", _count(found["n_rows"])),
+        ("rows fitted", _rows(found)),
         ("kept", _kept(found["kept"])),
         ("fingerprint", _said(found["fingerprint"])),
         ("parameters", _pairs(found["parameters"])),
@@ -102,6 +113,18 @@ def _concept(kind: Any, labels: Any) -> str:
         return _said(kind)
     more = f", and {len(names) - LABELS_SHOWN} more" if len(names) > LABELS_SHOWN else ""
     return f"{_said(kind)}: {', '.join(names[:LABELS_SHOWN])}{more}"
+
+
+def _projection(found: Mapping[str, Any]) -> str:
+    if found["needs_concept"]:
+        return "none: each row is moved by its own concept, which has to be told"
+    return "orthogonal" if found["orthogonal"] else "oblique"
+
+
+def _rows(found: Mapping[str, Any]) -> str:
+    left = _mapping(found["held_out"]).get("rows")
+    more = f" ({left:,} others of the table were left out)" if isinstance(left, int) else ""
+    return _count(found["n_rows"]) + more
 
 
 def _kept(kept: Any) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["JsonFile", "check_target", "console", "printable", "spinner", "table", "write_json"]
+__all__ = [
+    "JsonFile",
+    "check_folder",
+    "check_target",
+    "check_targets",
+    "console",
+    "printable",
+    "show_text",
+    "spinner",
+    "table",
+    "write_json",
+]
 
 WIDTH = 100
 OWN_STREAMS = {"/dev/stdout": "stdout", "/dev/stderr": "stderr"}
@@ -34,7 +46,11 @@ def console(*, stderr: bool = False) -> Console:
     """A console of at most 100 columns; colours on a terminal, plain text elsewhere."""
     from rich.console import Console
 
-    found = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # as of any other output
+
+    found = Screen(stderr=stderr, highlight=False, markup=False, emoji=False)
     found.width = min(found.width, WIDTH) if found.is_terminal else WIDTH
     return found
 
@@ -80,6 +96,64 @@ def check_target(path: Path | None, *, streams: bool = False) -> None:
         )
 
 
+def check_targets(*targets: Path | None, inputs: Sequence[Path | None] = ()) -> None:
+    """Refuse output files that cannot be written, are the same, or would replace what is read.
+
+    Parameters
+    ----------
+    *targets : path, optional
+    inputs : sequence of paths
+        What is read.
+    """
+    taken = [path.resolve() for path in inputs if path is not None]
+    for target in targets:
+        check_target(target)
+        if target is None:
+            continue
+        if target.resolve() in taken:
+            raise InputError(
+                "An output file would replace another file of this command",
+                str(target),
+                "Name another file",
+            )
+        taken.append(target.resolve())
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a target whose folder is not there.
+
+    Parameters
+    ----------
+    path : path, optional
+        Of a file or a folder.
+    """
+    if path is not None and not path.absolute().parent.is_dir():
+        raise InputError(
+            "The folder of the output does not exist", str(path), "Make the folder first"
+        )
+
+
+def show_text(text: str) -> None:
+    """Print lines as they are, whatever their width, in signs that the terminal has.
+
+    Parameters
+    ----------
+    text : str
+    """
+    screen = console()
+    for line in text.split("\n"):
+        plain = line.replace("±", "+-").replace("²", "2") if _lacks(line, screen.encoding) else line
+        screen.print(printable(plain, screen.encoding), soft_wrap=True)
+
+
+def _lacks(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def write_json(path: Path | None, command: str, result: Mapping[str, Any]) -> None:
     """Write a result with the command and the version that made it, all of it or nothing.
 
@@ -95,7 +169,7 @@ def write_json(path: Path | None, command: str, result: Mapping[str, Any]) -> No
     if path is None:
         return
     full = {"command": command, "version": __version__, **result}
-    text = f"{json.dumps(full, indent=2, allow_nan=False)}\n"
+    text = f"{json.dumps(_finite(full), indent=2, allow_nan=False)}\n"
     if str(path) in OWN_STREAMS:
         stream = getattr(sys, OWN_STREAMS[str(path)])
         stream.write(text)
@@ -105,6 +179,16 @@ def write_json(path: Path | None, command: str, result: Mapping[str, Any]) -> No
             sink.write(text.encode())
     else:
         write_atomically(path, text.encode())
+
+
+def _finite(value: Any) -> Any:
+    """JSON values: numbers of NumPy as Python's, NaN and infinity as null."""
+    value = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def printable(text: str, encoding: str) -> str:

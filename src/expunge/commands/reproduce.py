@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
     from expunge.reproduce import Reproduction
 
-__all__ = ["render", "reproduce"]
+__all__ = ["EXAMPLES", "render", "reproduce"]
+
+EXAMPLES = """\b
+Examples:
+  expunge reproduce glove --quick
+  expunge reproduce glove --data glove.6B.300d.txt --out glove --runs 10
+  expunge reproduce bios --out bios --resume
+"""
 
 INTERRUPTED = 130
 

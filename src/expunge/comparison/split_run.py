@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from expunge.audit.families import FamilyResult
 from expunge.audit.given import AuditedRows, Given, as_given, gather
 from expunge.audit.held_out import held_out
-from expunge.audit.lazy_rows import SelectedRows
 from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Terms, fresh_protocol, same_protocol
@@ -31,6 +30,7 @@ from expunge.metrics.change import total_variance
 from expunge.metrics.neighbours import overlap_of_rows
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
+from expunge.rows.lazy_rows import SelectedRows
 
 __all__ = ["ComparedRows", "ComparisonRun", "Measured"]
 

@@ -17,7 +17,8 @@ from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.from_moments import statistics_of
-from expunge.erasers.record import fit_record
+from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
+from expunge.erasers.record import fit_record, rows_record
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
@@ -29,6 +30,7 @@ from expunge.game.kept import Kept, kept_in_moments, kept_in_rows, rows_to_look_
 from expunge.game.losses import Loss, loss_for
 from expunge.game.result import Step
 from expunge.inputs import (
+    check_choice,
     check_concept,
     check_number,
     check_rows,
@@ -39,6 +41,7 @@ from expunge.linalg import Array
 from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.parallel import blas_for
+from expunge.pooling.sharpened import PoolRecord
 from expunge.rounding import rounding_shows, rows_that_round
 from expunge.rows.remembered import RememberedRows
 
@@ -108,6 +111,10 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             return "it needs the covariance of each class by itself"
         return self._why_not_streaming()
 
+    def _why_not_pooling(self) -> str:
+        """Why rows without labels are of no use; empty where they are."""
+        return "it needs the concept of every row"
+
     def _check_stream(self, concept: Concept) -> None:
         """Refuse a chunk whose concept cannot be streamed with these parameters."""
 
@@ -144,7 +151,17 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     # -- scikit-learn contract -------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        concept: Any = None,
+        sample_weight: Any = None,
+        unlabelled: Any = None,
+        groups: Any = None,
+        missing: str = "error",
+    ) -> Self:
         """Find what to erase.
 
         Parameters
@@ -156,14 +173,50 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         concept : array of shape (n,) or (n, m), optional
             The concept, where y is something else (inside a Pipeline, say).
         sample_weight : array of shape (n,), optional
+        unlabelled : array or frame of shape (N, d), or Rows, optional
+            More rows of the same population, whose concept is not known. They sharpen what few
+            labels tell, so that erasure holds better on new rows; see `pool_`.
+        groups : array of shape (n,), optional
+            What each row belongs to (a person, a document), where rows of one are alike: then
+            errors are counted by groups.
+        missing : {"error", "unlabelled"}
+            What to do with rows whose concept is None, NaN or empty: refuse them, or take them as
+            unlabelled.
 
         Returns
         -------
         self
         """
-        data = self._check(X, y, concept, sample_weight, whole=True)
+        check_choice(missing, ("error", "unlabelled"), "missing")
+        if missing == "unlabelled":
+            told = (y, None) if concept is None else (concept, y)
+            rows, (target, task, *others), lost = without_missing(X, *told, sample_weight, groups)
+            sample_weight, groups = others
+            y, concept = (target, None) if concept is None else (task, target)
+        else:
+            rows, lost = X, None
+        data = self._check(rows, y, concept, sample_weight, whole=True)
+        pool = pool_of(unlabelled, lost, data.rows.n_features, type(self).__name__)
+        if pool is not None and (reason := self._why_not_pooling()):
+            raise InputError(
+                f"{type(self).__name__} cannot use rows without labels: {reason}",
+                f"{pool.n_samples} such rows",
+                "Take LEACE, SAL or RLACE at the concept's own rank, or leave them out",
+            )
+        together = check_groups(groups, data.rows)
         seen, data = self._statistics(data, second=self._second_for_fit(data))
+        if pool is not None:
+            second = self._second_for_fit(data)
+            seen = pooled(seen, data, pool, together, second=second)
+        if together is not None and self._needs_concept():
+            seen = grouped(seen, data, together)
         result = self._settle(seen, data)
+        if seen.own is not seen.moments and result[2].solver != "closed_form":
+            raise InputError(
+                "Rows without labels sharpen closed forms only",
+                f"solver {result[2].solver!r}",
+                "Take rank='auto', or leave them out",
+            )
         self._keep(X, seen, first=True)
         self._result = result
         return self
@@ -284,6 +337,12 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         return self._settled()[1]
 
     @property
+    def pool_(self) -> PoolRecord | None:
+        """What rows without labels did for the fit; None without any."""
+        check_is_fitted(self)
+        return self._seen.pool
+
+    @property
     def solver_(self) -> str:
         """What was run."""
         return self._settled()[2].solver
@@ -396,16 +455,19 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         with blas_for(seen.moments.n_features):
             solution = self._solve(seen, data)
             erasure = self._map(seen, solution, {})
+            own = seen.own
             if isinstance(erasure, Erasure) and data is None:
-                kept = kept_in_moments(seen.moments, erasure)
+                kept = kept_in_moments(own, erasure)
             elif data is not None:
-                kept = kept_in_rows(data.rows, erasure, seen.moments, data.concept, data.weights)
+                kept = kept_in_rows(data.rows, erasure, own, data.concept, data.weights)
             else:
                 kept = None
-            certificate = self._certify(erasure, seen.moments, data, kept)
-            self._caution(seen.moments, kept)
+            certificate = self._certify(erasure, own, data, kept)
+            if certificate is not None and seen.own is not seen.moments and seen.pool is not None:
+                certificate = replace(certificate, rows=_of_labelled_rows(seen.pool))
+            self._caution(own, kept)
             if data is not None and certificate is not None and certificate.erased:
-                self._caution_of_rounding(erasure, data, seen.moments)
+                self._caution_of_rounding(erasure, data, own)
             meta = self._meta(seen, solution, kept)
             return self._map(seen, solution, meta), certificate, solution
 
@@ -500,12 +562,23 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             "concept": {"kind": moments.kind, "labels": list(moments.labels)}
             if self._needs_concept()
             else None,
-            "n": moments.n,
+            "n": seen.own.n,
+            "pool": None if seen.pool is None else seen.pool.to_meta(),
             "kept": None if kept is None else kept.to_meta(),
             "fit": fit_record(seen, solution, self.strength, kept) if self._certifies() else None,
+            "rows": rows_record(moments),
             **({} if seen.seen is None else {"fingerprint": seen.seen.to_meta()}),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }
+
+
+def _of_labelled_rows(pool: PoolRecord) -> str:
+    """What a certificate says of the rows it is about, where others had a part in the fit."""
+    return (
+        f"these are the {pool.n_labelled:,} labelled rows alone: removed exactly is the covariance "
+        f"estimated with {pool.n_pool:,} rows without labels, which is nearer to that of new rows; "
+        "on the labelled ones it leaves their sampling error"
+    )
 
 
 def _without_digits(left: Array, right: Array, constant: NDArray[np.bool_]) -> tuple[Array, Array]:

@@ -84,6 +84,9 @@ class LEACE(BaseEraser):
         check_rank(self.rank, n_features)
         check_shrinkage(self.shrinkage)
 
+    def _why_not_pooling(self) -> str:
+        return ""
+
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments = seen.moments
         left, right = least_change(
@@ -158,6 +161,9 @@ class SPLINCE(BaseEraser):
     def _keeps_task(self) -> bool:
         return True
 
+    def _why_not_pooling(self) -> str:
+        return ""
+
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments, task = seen.moments, seen.task
         Sxx = shrink(moments.cov_xx, moments.weight, self.shrinkage)
@@ -201,6 +207,9 @@ class _LeadingDirections(BaseEraser):
     def _columns(self, moments: Moments) -> Array:
         """The matrix (d x m) whose leading directions go; its columns span those of Σxz."""
         raise NotImplementedError
+
+    def _why_not_pooling(self) -> str:
+        return ""
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments = seen.moments

@@ -155,6 +155,9 @@ class OracleLEACE(_Conditional):
     def _needs_second(self) -> bool:
         return False
 
+    def _why_not_pooling(self) -> str:
+        return ""
+
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         return _told(seen.moments)
 

@@ -137,6 +137,9 @@ class RayleighEraser(BaseEraser):
         name = "auto" if self.center else "squared"
         return loss_for(name, moments.kind, len(moments.labels))
 
+    def _why_not_pooling(self) -> str:
+        return "" if self._needs_concept() else "there is no concept to be learnt about"
+
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments = seen.moments
         center = moments.mean_x if self.center else None

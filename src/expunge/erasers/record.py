@@ -12,9 +12,10 @@ from expunge.game.kept import Kept
 from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["fit_record"]
+__all__ = ["fit_record", "rows_record"]
 
 DIGITS = 8 * float(np.finfo(np.float64).eps)  # rounding of a mean, relative to its size
+SHOWN = 6  # digits of means and spreads: enough to tell whether other rows look like these
 NOTHING = 1e-12  # a correlation that sums in float64 make of none
 
 
@@ -62,6 +63,34 @@ def fit_record(
     if kept is not None:
         found["correlation"] = float(_correlations(moments, after, kept.spreads).max(initial=0.0))
     return found
+
+
+def rows_record(moments: Moments) -> dict[str, list[float]]:
+    """What the rows of the fit looked like, so that others can be compared with them.
+
+    Parameters
+    ----------
+    moments : Moments
+
+    Returns
+    -------
+    dict
+        mean and spread (standard deviation) of each column, to six digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge import Moments
+    >>> from expunge.erasers.record import rows_record
+    >>> rows_record(Moments.of(np.array([[0.0, 5.0], [2.0, 5.0]]), np.array([0.0, 1.0])))
+    {'mean': [1.0, 5.0], 'spread': [1.0, 0.0]}
+    """
+    spread = np.sqrt(moments.squares / moments.weight)
+    return {"mean": _digits(moments.mean_x), "spread": _digits(spread)}
+
+
+def _digits(values: Array) -> list[float]:
+    return [float(f"{value:.{SHOWN}g}") for value in values]
 
 
 def _correlations(moments: Moments, sums: Array, spreads: Array) -> Array:

@@ -209,6 +209,9 @@ class RLACE(BaseEraser):
     def _loss(self, moments: Moments) -> Loss:
         return loss_for(self.loss, moments.kind, len(moments.labels))
 
+    def _why_not_pooling(self) -> str:
+        return ""
+
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         game = self._game(seen, data)
         solver = solver_for(self.solver, game)

@@ -10,6 +10,7 @@ from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.pooling.sharpened import PoolRecord
 from expunge.rows.base import Rows
 
 __all__ = ["Data", "Statistics"]
@@ -47,6 +48,12 @@ class Statistics:
         Sum of squares that may be rounding of the numbers, where a method asks for it.
     squared_weights : float or None
         Sum of the squared weights; None without weights.
+    labelled : Moments or None
+        Of the labelled rows alone, where `moments` were sharpened by rows without labels.
+    pool : PoolRecord or None
+        What these did.
+    design : float
+        By how much more sums vary because rows come in groups.
     """
 
     moments: Moments
@@ -55,13 +62,25 @@ class Statistics:
     by_class: Mapping[Label, Moments] | None = None
     rounding: float = 0.0
     squared_weights: float | None = None
+    labelled: Moments | None = None
+    pool: PoolRecord | None = None
+    design: float = 1.0
+
+    @property
+    def own(self) -> Moments:
+        """Moments of the rows that have labels."""
+        return self.moments if self.labelled is None else self.labelled
 
     @property
     def effective_n(self) -> float:
-        """Rows without weights that estimate a mean as well: (Σw)²/Σw² (Kish 1965)."""
-        if self.squared_weights is None:
-            return float(self.moments.n)
-        return self.moments.weight**2 / self.squared_weights
+        """Independent labelled rows of equal weight that estimate as well: (Σw)²/Σw² (Kish 1965).
+
+        Fewer where rows come in groups, more where others without labels helped.
+        """
+        n = float(self.own.n)
+        if self.squared_weights is not None:
+            n = self.own.weight**2 / self.squared_weights
+        return n / self.design / (1.0 if self.pool is None else self.pool.variance)
 
     def merge(self, other: Statistics) -> Statistics:
         """Sums over both sets of rows."""

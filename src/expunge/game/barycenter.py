@@ -206,7 +206,7 @@ def different_directions(
     change = root.T @ root  # by removing a direction
     change *= max(float(np.linalg.norm(D)), 1.0) / float(np.linalg.norm(change))
     N = complete_basis(U)
-    values, V = scipy.linalg.eigh(N.T @ (D - np.sqrt(eps) * change) @ N, check_finite=False)
+    values, V = scipy.linalg.eigh(N.T @ (D - np.cbrt(eps) * change) @ N, check_finite=False)
     gamma = d / sizes
     noise = float(np.sum(shares * (2 * np.sqrt(gamma) + gamma) ** 2))
     wanted = int((values > noise).sum()) if rank is None else rank - U.shape[1]

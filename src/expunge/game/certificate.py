@@ -71,6 +71,8 @@ class Certificate:
         Share of the variance of the rows that is left after the erasure.
     columns_kept : int or None
         Columns that keep at least a hundredth of their variance.
+    rows : str
+        Which rows it speaks of, if not simply those of the fit.
     ridges : array of shape (d,)
         The absolute ridge of each column; not in `to_dict`.
     """
@@ -89,6 +91,7 @@ class Certificate:
     worst: Label | None = None
     variance_kept: float | None = None
     columns_kept: int | None = None
+    rows: str = ""
     ridges: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,6 +124,8 @@ class Certificate:
             if self.worst is not None:
                 found += f", most of all of {self.worst!r}"
         lines = [f"{found}; ignoring x gives {self.bound:.6g}{bits} {charge}"]
+        if self.rows:
+            lines.append(f"rows: {self.rows}")
         if self.variance_kept is not None:
             lines.append(
                 f"kept: {100 * self.variance_kept:.3g} % of the variance, {self.columns_kept} of "

@@ -12,7 +12,6 @@ from expunge.audit.disguise import resemblance
 from expunge.audit.families import FamilyResult
 from expunge.audit.fresh import fresh_rows
 from expunge.audit.given import AuditedRows, as_given, gather
-from expunge.audit.lazy_rows import ChangedRows, SelectedRows
 from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes, fresh_protocol, same_protocol
@@ -26,6 +25,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_number
 from expunge.linalg import Array
 from expunge.rows.base import Rows
+from expunge.rows.lazy_rows import ChangedRows, SelectedRows
 
 __all__ = ["PathProbes"]
 

@@ -162,6 +162,7 @@ def _recall(answers: NDArray[np.intp], codes: NDArray[np.intp], w: Array) -> flo
 
 def _r2(S: Array, Z: Array, w: Array) -> float:
     """Share of the weighted variance explained, the mean over columns that vary."""
+    S, Z, w = S[w > 0], Z[w > 0], w[w > 0]  # whatever rows of no weight hold
     left = np.average((Z - S) ** 2, axis=0, weights=w)
     spread = np.average((Z - np.average(Z, axis=0, weights=w)) ** 2, axis=0, weights=w)
     return float(np.mean(1 - left[spread > 0] / spread[spread > 0]))

@@ -1,7 +1,7 @@
 """Rows that are made when they are asked for: erased, selected or joined.
 
-An audit looks at samples and at one block after another, so neither the erased rows nor a selection
-of rows ever exists as a whole.
+Whoever looks at samples and at one block after another needs neither the erased rows nor a
+selection of rows as a whole.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ChangedRows(LazyRows):
     Examples
     --------
     >>> import numpy as np
-    >>> from expunge.audit.lazy_rows import ChangedRows
+    >>> from expunge.rows.lazy_rows import ChangedRows
     >>> from expunge.inputs import check_rows
     >>> double = ChangedRows(check_rows([[1.0], [2.0], [3.0]]), lambda X, index: 2 * X)
     >>> double.take(np.array([2])).array()
@@ -147,7 +147,7 @@ class JoinedRows(LazyRows):
     Examples
     --------
     >>> import numpy as np
-    >>> from expunge.audit.lazy_rows import JoinedRows
+    >>> from expunge.rows.lazy_rows import JoinedRows
     >>> from expunge.inputs import check_rows
     >>> both = JoinedRows(check_rows([[1.0], [2.0]]), check_rows([[3.0], [4.0]]))
     >>> both.take(np.array([3, 0])).array()
@@ -189,7 +189,7 @@ def extent(rows: Rows) -> tuple[Array, Array, Array]:
 
     Examples
     --------
-    >>> from expunge.audit.lazy_rows import extent
+    >>> from expunge.rows.lazy_rows import extent
     >>> from expunge.inputs import check_rows
     >>> extent(check_rows([[1, 2], [3, -2]]))
     (array([ 1., -2.]), array([3., 2.]), array([2., 0.]))

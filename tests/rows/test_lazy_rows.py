@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import expunge as ex
-from expunge.audit import Sizes, lazy_rows
+from expunge.audit import Sizes
 from expunge.audit.given import gather
-from expunge.audit.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
 from expunge.audit.repeats import hashed, numbered, row_hashes
 from expunge.inputs import check_concept, check_rows
 from expunge.moments import Moments
+from expunge.rows import lazy_rows
+from expunge.rows.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
 
 
 @pytest.fixture

@@ -1,0 +1,132 @@
+"""`expunge compare`: methods side by side on a table with labels."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from expunge.commands.options import (
+    Concepts,
+    Memory,
+    Missing,
+    Pair,
+    Seed,
+    Settings,
+    Task,
+    TypeOfConcept,
+    VectorNames,
+    Vectors,
+    WordColumn,
+    WordFiles,
+)
+from expunge.commands.output import JsonFile, check_target, console, show_text, write_json
+from expunge.errors import InputError
+
+__all__ = ["EXAMPLES", "compare"]
+
+EXAMPLES = """\b
+Examples:
+  expunge compare people.parquet --concept gender
+  expunge compare people.parquet -c gender --method rlace --method leace --probes linear
+  expunge compare people.parquet -c gender --task job --rank 1 --rank 5 --runs 5
+  expunge compare glove.txt --pair he,she --method rlace,inlp --set test_size=0.5
+"""
+MORE = ("test_size", "confidence", "leak")
+
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="NAME",
+        help="A method; all that apply by default. May be repeated, or have commas.",
+    ),
+]
+Ranks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rank", "-r", metavar="K", help="A number, or auto: the concept's own. May be repeated."
+    ),
+]
+Runs = Annotated[int, typer.Option("--runs", metavar="N", help="Splits of the rows.")]
+Probes = Annotated[
+    str,
+    typer.Option("--probes", metavar="KIND", help="default (all), linear (faster) or nonlinear."),
+]
+
+
+def compare(
+    vectors: Vectors,
+    concept: Concepts = None,
+    method: Methods = None,
+    rank: Ranks = None,
+    task: Task = None,
+    runs: Runs = 3,
+    probes: Probes = "default",
+    concept_type: TypeOfConcept = "auto",
+    vector_names: VectorNames = None,
+    missing: Missing = "error",
+    pair: Pair = None,
+    words: WordFiles = None,
+    word_column: WordColumn = "word",
+    settings: Settings = None,
+    seed: Seed = 0,
+    memory: Memory = "1GB",
+    json_file: JsonFile = None,
+) -> None:
+    """Fit methods on the same rows and probe each on rows that were held out.
+
+    --set takes test_size, confidence and leak.
+    """
+    import expunge as ex
+    from expunge.commands.guard import say
+    from expunge.commands.labelled_table import Asked, open_table
+    from expunge.commands.method_settings import (
+        check_settings,
+        find_method,
+        parse_rank,
+        parse_settings,
+    )
+    from expunge.commands.wording import as_options
+
+    check_target(json_file, streams=True)
+    more = parse_settings(settings or [])
+    check_settings(more, MORE, "A comparison")
+    names = [name.strip() for part in method or () for name in part.split(",")]
+    methods = [find_method(name).__name__ for name in names] or None
+    ranks = [parse_rank(text) for part in rank or () for text in part.split(",")] or "auto"
+    if not (concept or pair or words):
+        raise InputError(
+            "A comparison has to know what to erase",
+            "no --concept",
+            "Write --concept COLUMN, or for word vectors --pair he,she",
+        )
+    asked = Asked(
+        concept or (),
+        vector_names,
+        memory,
+        task=task,
+        pair=pair,
+        words=words,
+        word_column=word_column,
+        missing=missing,
+    )
+    table = open_table(vectors, asked)
+    for note in table.notes:
+        say(note)
+    result = ex.compare(
+        table.rows,
+        table.concept,
+        methods,
+        ranks,  # type: ignore[arg-type]  # checked by the function
+        table.task,
+        runs,
+        probes=probes,
+        concept_type=concept_type,  # type: ignore[arg-type]
+        random_state=seed,
+        verbose=console(stderr=True).is_terminal,
+        **more,
+    )
+    write_json(json_file, "compare", {"file": str(vectors), **result.to_dict()})
+    show_text(as_options(str(result)))

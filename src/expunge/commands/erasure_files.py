@@ -1,0 +1,121 @@
+"""Saved erasures of either kind, and what a fit of the command line adds to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from expunge.artifact import KEY
+from expunge.conditional import ConditionalErasure
+from expunge.erasure import Erasure
+from expunge.errors import InputError
+from expunge.files.naming import nearest
+
+__all__ = ["check_erasure_name", "load_erasure", "map_of_fit", "with_meta"]
+
+ENDING = ".safetensors"
+
+
+def load_erasure(path: Path) -> Erasure | ConditionalErasure:
+    """A saved erasure, whether or not it has to be told the concept.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Erasure or ConditionalErasure
+
+    Raises
+    ------
+    BadArtifact
+    InputError
+        For a file that is not there, with the nearest that is.
+    """
+    if not path.exists():
+        folder = path.absolute().parent
+        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        raise InputError(
+            f"There is no such file{nearest(path.name, names)}", str(path), "Check its name"
+        )
+    if _kind(path) == "conditional_erasure":
+        return ConditionalErasure.load(path)
+    return Erasure.load(path)
+
+
+def check_erasure_name(path: Path) -> None:
+    """Refuse a name for a new erasure that says it is something else.
+
+    Parameters
+    ----------
+    path : Path
+    """
+    if path.suffix.lower() != ENDING:
+        raise InputError(
+            "The name of an erasure ends in .safetensors",
+            repr(path.name),
+            f"Write -o {path.with_suffix(ENDING)}",
+        )
+
+
+def map_of_fit(eraser: Any) -> Erasure | ConditionalErasure:
+    """What a fitted eraser applies.
+
+    Parameters
+    ----------
+    eraser : fitted eraser
+
+    Returns
+    -------
+    Erasure or ConditionalErasure
+    """
+    found: Erasure | ConditionalErasure | None = getattr(eraser, "erasure_", None)
+    return eraser.conditional_erasure_ if found is None else found
+
+
+def with_meta(erasure: Erasure | ConditionalErasure, **more: Any) -> Erasure | ConditionalErasure:
+    """The same map that knows more of what made it.
+
+    Parameters
+    ----------
+    erasure : Erasure or ConditionalErasure
+    **more
+        JSON values.
+
+    Returns
+    -------
+    Erasure or ConditionalErasure
+
+    Examples
+    --------
+    >>> import expunge as ex
+    >>> from expunge.commands.erasure_files import with_meta
+    >>> with_meta(ex.Erasure([[1.0]], [[1.0]]), held_out=3).meta
+    {'held_out': 3}
+    """
+    meta = {**erasure.meta, **more}
+    if isinstance(erasure, Erasure):
+        return Erasure(erasure.left, erasure.right, erasure.center, erasure.offset, meta=meta)
+    return ConditionalErasure(
+        erasure.shift,
+        erasure.mean_z,
+        erasure.center,
+        list(erasure.labels),
+        erasure.kind,
+        maps=erasure.maps,
+        strength=erasure.strength,
+        meta=meta,
+    )
+
+
+def _kind(path: Path) -> str:
+    """What the header says the file is; the loader says what is wrong with it."""
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            return str(json.loads(file.metadata()[KEY])["kind"])
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RecursionError):
+        return ""

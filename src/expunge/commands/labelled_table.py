@@ -1,0 +1,300 @@
+"""A table as the commands take it: vectors of a file, and the labels that options name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.commands.label_files import read_labels
+from expunge.commands.missing_labels import labelled_rows, tidied
+from expunge.commands.word_labels import by_lists, by_pair, words_of
+from expunge.errors import InputError
+from expunge.files.formats import open_file
+from expunge.inputs import check_number
+from expunge.rows.base import Rows
+from expunge.rows.chunked import ChunkedRows
+from expunge.rows.lazy_rows import JoinedRows, SelectedRows
+
+__all__ = [
+    "Asked",
+    "LabelledTable",
+    "held_out_rows",
+    "names_of",
+    "open_table",
+    "pool_of_table",
+]
+
+Watch = Callable[[int, int], None]  # (rows read, rows)
+DROP = "Write --missing drop, or fill in what is missing"
+PART = 4  # of the memory, one in so many for rows that are kept
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the options of a command ask for.
+
+    Attributes
+    ----------
+    concepts : sequence of str
+        Columns or files of labels.
+    vectors : sequence of str or None
+    memory : str
+    concept_option : str
+        What to call the option of the concepts.
+    task, weights, ids, groups : str or None
+        Columns or files.
+    pair, words : str or None
+        Labels of word vectors.
+    word_column : str
+    missing : {"error", "drop", "unlabelled"}
+    pools : bool
+        Whether the command can use rows without labels.
+    """
+
+    concepts: Sequence[str] = ()
+    vectors: Sequence[str] | None = None
+    memory: str = "1GB"
+    concept_option: str = "--concept"
+    task: str | None = None
+    weights: str | None = None
+    ids: str | None = None
+    groups: str | None = None
+    pair: str | None = None
+    words: str | None = None
+    word_column: str = "word"
+    missing: str = "error"
+    pools: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """Rows with all that belongs to them.
+
+    Attributes
+    ----------
+    path : Path
+    rows : Rows
+        Those that have labels.
+    concept : array of shape (n,) or (n, m), mapping of str to such, or None
+    task, weights, ids, words, groups : arrays of shape (n,) or None
+    notes : tuple of str
+        What was left out or found.
+    unlabelled : Rows or None
+        Rows without labels that were not left out.
+    """
+
+    path: Path
+    rows: Rows
+    concept: Any = None
+    task: NDArray[Any] | None = None
+    weights: NDArray[Any] | None = None
+    ids: NDArray[Any] | None = None
+    words: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+    unlabelled: Rows | None = None
+
+    def take(self, index: NDArray[np.intp], memory: int) -> LabelledTable:
+        """Some of the rows, in memory if they are few."""
+
+        def some(values: Any) -> Any:
+            if isinstance(values, Mapping):
+                return {name: column[index] for name, column in values.items()}
+            return None if values is None else values[index]
+
+        size = len(index) * self.rows.n_features * self.rows.dtype.itemsize
+        few = size <= memory // PART
+        return replace(
+            self,
+            rows=self.rows.take(index) if few else SelectedRows(self.rows, index),
+            concept=some(self.concept),
+            task=some(self.task),
+            weights=some(self.weights),
+            ids=some(self.ids),
+            words=some(self.words),
+            groups=some(self.groups),
+        )
+
+
+class _WatchedRows(ChunkedRows):
+    """Rows of a file that tell how far a pass over them has come."""
+
+    watch: Watch
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        for start, X in super().blocks():
+            yield start, X
+            self.watch(start + len(X), self.n_samples)
+
+
+def names_of(vectors: Sequence[str] | None) -> str | list[str] | None:
+    """What an option that may be repeated, with commas in it, names: one thing or several.
+
+    Parameters
+    ----------
+    vectors : sequence of str or None
+
+    Returns
+    -------
+    str, list of str or None
+
+    Examples
+    --------
+    >>> from expunge.commands.labelled_table import names_of
+    >>> names_of(["e0,e1"]), names_of(["embedding"]), names_of(None)
+    (['e0', 'e1'], 'embedding', None)
+    """
+    names = [name.strip() for part in vectors or () for name in part.split(",")]
+    return names[0] if len(names) == 1 else (names or None)
+
+
+def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> LabelledTable:
+    """The vectors of a file with their labels, without rows that have none.
+
+    Parameters
+    ----------
+    path : Path
+    asked : Asked
+    watch : function of (rows read, rows), optional
+        Told of every block that is read.
+
+    Returns
+    -------
+    LabelledTable
+
+    Raises
+    ------
+    InputError
+        For a column or a file that is not there, and for labels that are missing.
+    """
+    file = open_file(path, names_of(asked.vectors))
+    rows = ChunkedRows(file, asked.memory)
+    if watch is not None:
+        rows = _WatchedRows(file, asked.memory)
+        rows.watch = watch
+    sources = [asked.concepts or None, asked.pair, asked.words]
+    if sum(source is not None for source in sources) > 1:
+        raise InputError(
+            "Labels come from one place",
+            f"more than one of {asked.concept_option}, --pair and --words",
+            "Leave out the others",
+        )
+    if asked.pair is not None or asked.words is not None:
+        return _of_words(path, rows, asked)
+    where = path.name
+    concepts: dict[str, NDArray[Any]] = {}
+    for what in asked.concepts:
+        name, values = read_labels(what, rows, where, asked.concept_option)
+        if name in concepts:
+            raise InputError(
+                f"{asked.concept_option} names the same thing twice", repr(name), "Leave one out"
+            )
+        concepts[name] = values
+    return _without_missing(path, rows, concepts, asked, ())
+
+
+def pool_of_table(
+    table: LabelledTable, file: str | None, vectors: Sequence[str] | None, memory: str
+) -> Rows | None:
+    """Rows without labels: of the table itself, of another file, or both.
+
+    Parameters
+    ----------
+    table : LabelledTable
+    file : str or None
+        Another file of vectors.
+    vectors : sequence of str or None
+        As of the table.
+    memory : str
+
+    Returns
+    -------
+    Rows or None
+    """
+    if file is None:
+        return table.unlabelled
+    found = ChunkedRows(open_file(Path(file), names_of(vectors)), memory)
+    return found if table.unlabelled is None else JoinedRows(found, table.unlabelled)
+
+
+def held_out_rows(n: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows a fit leaves out; the same for the same numbers.
+
+    Parameters
+    ----------
+    n : int
+    share : float
+        From 0 up to, not including, 1.
+    seed : int
+
+    Returns
+    -------
+    bool array of shape (n,)
+
+    Examples
+    --------
+    >>> from expunge.commands.labelled_table import held_out_rows
+    >>> int(held_out_rows(10, 0.2, seed=0).sum())
+    2
+    """
+    check_number(share, "holdout", most=0.9)
+    left = np.zeros(n, bool)
+    left[np.random.default_rng(seed).permutation(n)[: round(share * n)]] = True
+    return left
+
+
+def _of_words(path: Path, rows: ChunkedRows, asked: Asked) -> LabelledTable:
+    words = words_of(rows, asked.word_column, path.name)
+    if asked.pair is not None:
+        index, labels, note = by_pair(rows, words, asked.pair)
+    else:
+        assert asked.words is not None
+        index, labels, note = by_lists(words, asked.words)
+    every: NDArray[Any] = np.full(len(words), "", dtype=labels.dtype)
+    every[index] = labels
+    table = _without_missing(path, rows, {}, replace(asked, pair=None, words=None), (note,))
+    if len(table.words if table.words is not None else words) != len(words):
+        raise InputError(
+            "Labels of words and rows without other labels do not go together",
+            "--missing drop",
+            "Leave out --task, --weights or --ids, or fill in what is missing",
+        )
+    return replace(replace(table, concept=every), words=words).take(index, rows.memory)
+
+
+def _without_missing(
+    path: Path,
+    rows: ChunkedRows,
+    concepts: dict[str, NDArray[Any]],
+    asked: Asked,
+    notes: tuple[str, ...],
+) -> LabelledTable:
+    if asked.missing == "unlabelled" and not asked.pools:
+        raise InputError(
+            "Only fit and plan can use rows without labels", "--missing unlabelled", DROP
+        )
+    others = {
+        option: read_labels(what, rows, path.name, f"--{option}")[1]
+        for option in ("task", "weights", "ids", "groups")
+        if (what := getattr(asked, option)) is not None
+    }
+    named = {f"{asked.concept_option} {name}": column for name, column in concepts.items()}
+    named.update({f"--{option}": column for option, column in others.items()})
+    index, note = labelled_rows(named, rows.n_samples, asked.missing)
+    tidy = {name: tidied(column, index) for name, column in concepts.items()}
+    beside: dict[str, Any] = {option: tidied(column, index) for option, column in others.items()}
+    concept = next(iter(tidy.values()), None) if len(tidy) < 2 else tidy
+    words = None
+    if asked.word_column in rows.columns:
+        words = rows.column(asked.word_column)
+    table = LabelledTable(path, rows, words=words, notes=(*notes, note) if note else notes)
+    if index is not None:
+        lost = np.setdiff1d(np.arange(rows.n_samples), index)
+        pool = SelectedRows(rows, lost) if asked.missing == "unlabelled" else None
+        table = replace(table.take(index, rows.memory), unlabelled=pool)
+    return replace(table, concept=concept, **beside)

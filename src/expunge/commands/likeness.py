@@ -1,0 +1,90 @@
+"""Whether vectors look like those that an erasure was fitted on: their mean and their scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from expunge.conditional import ConditionalErasure
+from expunge.erasure import Erasure
+from expunge.files.table import VectorFile
+
+__all__ = ["first_rows", "unlikeness"]
+
+ROWS = 4096  # looked at
+SCALE = 2.0  # times as wide, or as narrow, are other vectors
+FAR = 0.5  # of the spread of a row: how far the mean may move
+NOISE = 3.0  # standard errors of a mean
+
+
+def unlikeness(erasure: Erasure | ConditionalErasure, file: VectorFile) -> str:
+    """In which way the first vectors of a file differ from those of the fit; empty if they do not.
+
+    Compared are the mean, by its distance in spreads of a row around it, and that spread itself.
+
+    Parameters
+    ----------
+    erasure : Erasure or ConditionalErasure
+        One that does not say what it was fitted on is content with everything.
+    file : VectorFile
+
+    Returns
+    -------
+    str
+    """
+    known = _known(erasure)
+    X = next((np.asarray(X, dtype=np.float64) for _, X in file.blocks(ROWS)), None)
+    if known is None or X is None or not np.isfinite(X).all():
+        return ""
+    mean, spread = known
+    typical = float(np.linalg.norm(spread))
+    if not typical > 0:
+        return ""
+    found = []
+    away = float(np.linalg.norm(X.mean(axis=0) - mean)) / typical
+    if away > FAR + NOISE / np.sqrt(len(X)):
+        found.append(f"their mean lies {away:.2g} spreads from that of the fit")
+    if len(X) > 1:
+        ratio = float(np.linalg.norm(X.std(axis=0))) / typical
+        if not 1 / SCALE <= ratio <= SCALE:
+            found.append(f"they spread {ratio:.2g} times as far")
+    return " and ".join(found)
+
+
+def first_rows(file: VectorFile) -> dict[str, list[float]] | None:
+    """What the first vectors of a file look like, as a fit records it of its rows.
+
+    For a fit on a few rows of a file that is meant for all of them.
+
+    Parameters
+    ----------
+    file : VectorFile
+
+    Returns
+    -------
+    dict or None
+        mean and spread of each column; None if there are no such numbers.
+    """
+    X = next((np.asarray(X, dtype=np.float64) for _, X in file.blocks(ROWS)), None)
+    if X is None or not np.isfinite(X).all():
+        return None
+    return {
+        name: [float(f"{value:.6g}") for value in values]
+        for name, values in (("mean", X.mean(axis=0)), ("spread", X.std(axis=0)))
+    }
+
+
+def _known(erasure: Erasure | ConditionalErasure) -> tuple[Any, Any] | None:
+    """Mean and spread (d,) of the columns of the first fit, where they were recorded."""
+    meta: Any = erasure.meta
+    steps = meta.get("steps")
+    first = steps[0] if isinstance(steps, list) and steps else meta
+    rows: Any = first.get("rows") if isinstance(first, Mapping) else None
+    try:
+        found = [np.asarray(rows[name], dtype=np.float64) for name in ("mean", "spread")]
+    except (TypeError, KeyError, ValueError):
+        return None
+    good = all(part.shape == (erasure.n_features,) and np.isfinite(part).all() for part in found)
+    return (found[0], found[1]) if good else None

@@ -1,0 +1,1 @@
+"""Rows without labels that sharpen what is known of those with labels."""
