@@ -58,7 +58,7 @@ def workers(count: int, memory: str | int = "auto") -> Iterator[LocalCluster]:
             n_workers=count,
             threads_per_worker=1,
             memory_limit=memory,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -83,6 +83,7 @@ class Peak:
         self.thread = threading.Thread(target=self.watch)
 
     def watch(self) -> None:
+        """Look until told to stop."""
         while not self.stop.wait(0.02):
             for pid in pids(self.cluster):
                 try:
@@ -158,10 +159,11 @@ def kills(folder: Path, small: Path, out: Path) -> None:
         seconds = time.perf_counter() - start
     names = sorted(path.name for path in (out / "calm").iterdir())
     same = names == sorted(path.name for path in (out / "stormy").iterdir()) and all(
-        (out / "calm" / name).read_bytes() == (out / "stormy" / name).read_bytes()
-        for name in names
+        (out / "calm" / name).read_bytes() == (out / "stormy" / name).read_bytes() for name in names
     )
-    print(f"apply with {len(killed)} kills, {seconds:.0f} s, {len(names)} files: same bytes: {same}")
+    print(
+        f"apply with {len(killed)} kills, {seconds:.0f} s, {len(names)} files: same bytes: {same}"
+    )
 
 
 def main(n: int) -> None:
@@ -172,7 +174,7 @@ def main(n: int) -> None:
         write(folder, n)
         write(small, max(20_000, n // 10))
         speed(folder)
-        if n * D * 4 >= 1 << 31:  # with less, a worker that has loaded its packages is over it
+        if n * D * 4 >= 2e9:  # with less, a worker that has loaded its packages is over it
             memory(folder, n)
         kills(folder, small, Path(name))
 

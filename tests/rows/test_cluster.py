@@ -37,7 +37,7 @@ SETTINGS = {
 def cluster():
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as made,
         Client(made),
     ):
@@ -181,8 +181,8 @@ import asyncio, sys
 from distributed import Scheduler, Worker
 
 async def main():
-    async with Scheduler(port=0, dashboard_address=None) as scheduler:
-        async with Worker(scheduler.address, nthreads=1, dashboard_address=None):
+    async with Scheduler(port=0, dashboard_address=':0') as scheduler:
+        async with Worker(scheduler.address, nthreads=1, dashboard_address=":0"):
             print(scheduler.address, flush=True)
             await asyncio.sleep(100)
 

@@ -271,7 +271,7 @@ class FileParts(Parts):
         self.names = (list(file.vector_columns) or file.vectors) if named else None
         rows = max(1, size // (file.d * file.dtype.itemsize))
         self.cuts = [
-            (shard.path, lo, hi)
+            (shard.path.absolute(), lo, hi)  # workers may be elsewhere
             for shard in file.shards or (file,)
             for lo, hi in _cuts(shard, rows)
         ]
@@ -352,6 +352,11 @@ class PartedColumn:
     def shape(self) -> tuple[int]:
         """As of an array."""
         return (len(self),)
+
+    @property
+    def ndim(self) -> int:
+        """As of an array."""
+        return 1
 
     def gather(self) -> NDArray[Any]:
         """All values as one array, here."""

@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -391,6 +392,25 @@ class DaskRows(Rows):
             return erased_collection(self.parts, erasure, concept, told)
         path, names = write_parts(self.parts, erasure, out, concept, told)
         return cluster_rows(path, vectors=names, client=self.runner.client)
+
+    def write(
+        self, erasure: Map, out: Any, concept: Concept | None = None, **settings: Any
+    ) -> Path:
+        """Write the rows after an erasure to a folder; see `transform`.
+
+        Parameters
+        ----------
+        erasure, out, concept
+            As of `transform`.
+        **settings
+            For rows of files: dtype, normalize, drop, resume and memory of `rewrite`.
+
+        Returns
+        -------
+        Path
+        """
+        told = None if concept is None else self._slices_of_all(concept.values)
+        return write_parts(self.parts, erasure, out, concept, told, **settings)[0]
 
     def _slices_of_all(self, values: NDArray[Any]) -> list[Any]:
         """As `_slices`, with nothing for partitions without rows."""

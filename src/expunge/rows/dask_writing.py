@@ -135,15 +135,16 @@ def _rewritten(
 ) -> list[Any]:
     """Lazy writes, one for each shard."""
     sent = require("dask", "dask").delayed(erasure, traverse=False)
+    sources = [shard.path.absolute() for shard in shards]
     own: list[Any] = [None] * len(shards)
     if told is not None:
         own = [
-            [values for cut, values in zip(parts.cuts, told, strict=True) if cut[0] == shard.path]
-            for shard in shards
+            [values for cut, values in zip(parts.cuts, told, strict=True) if cut[0] == source]
+            for source in sources
         ]
     return each(
         rewrite_shard,
-        [shard.path for shard in shards],
+        sources,
         [parts.names] * len(shards),
         [sent] * len(shards),
         paths,
