@@ -10,7 +10,7 @@ rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 4000)
 X = rng.normal(size=(4000, 8)) + np.outer(y, np.arange(8) / 4)
 
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
 parts = [ray.put(part) for part in zip(np.array_split(X, 8), np.array_split(y, 8), strict=True)]
 
 
@@ -22,7 +22,7 @@ def moments(part):
 merge = ray.remote(ex.Moments.merge)
 sums = [moments.remote(part) for part in parts]
 while len(sums) > 1:
-    sums = [merge.remote(*sums[:2]), *sums[2:]][1:] + [merge.remote(*sums[:2])]
+    sums = [*sums[2:], merge.remote(*sums[:2])]
 eraser = ex.LEACE().fit_moments(ray.get(sums[0]))
 
 print(eraser, "on", eraser.erasure_.meta["n"], "rows")
