@@ -30,7 +30,7 @@ STREET = [
         "artifact",
     ],
     ["concept", "fingerprint", "meta"],
-    ["batch"],
+    ["batch", "moments_file"],
     ["moments"],
     ["files"],
     ["rows"],

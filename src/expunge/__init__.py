@@ -27,6 +27,7 @@ from expunge.errors import (
     BadArtifact,
     ExpungeError,
     InputError,
+    LostCluster,
     MissingPackage,
     NotConverged,
     NothingLeft,
@@ -50,6 +51,7 @@ from expunge.rank_sweep import RankPath, rank_path
 if TYPE_CHECKING:
     from expunge.reproduce import Reproduction, reproduce
     from expunge.rows.chunked import open_rows
+    from expunge.rows.dask_rows import cluster_rows
 
 if TYPE_CHECKING:
     from expunge.audit import audit
@@ -77,6 +79,7 @@ __all__ = [
     "InputError",
     "LabelPlan",
     "Loss",
+    "LostCluster",
     "MeanProjection",
     "MissingPackage",
     "Moments",
@@ -99,6 +102,7 @@ __all__ = [
     "__version__",
     "audit",
     "certify",
+    "cluster_rows",
     "compare",
     "integrations",
     "metrics",
@@ -114,6 +118,8 @@ def __getattr__(name: str) -> Any:
     """Files and the paper's experiments, which are loaded when they are first asked for."""
     if name == "open_rows":
         return import_module("expunge.rows.chunked").open_rows
+    if name == "cluster_rows":
+        return import_module("expunge.rows.dask_rows").cluster_rows
     if name not in ("Reproduction", "reproduce"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     package = import_module("expunge.reproduce")

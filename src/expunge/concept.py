@@ -180,6 +180,8 @@ class Concept:
         if self.kind != "classes" or weights is None:
             return self
         seen = np.bincount(self.values, weights=weights, minlength=self.width) > 0
+        if seen.all():
+            return self
         codes = np.maximum(np.cumsum(seen) - 1, 0)[self.values]
         kept = tuple(label for label, has in zip(self.labels, seen, strict=True) if has)
         return Concept("classes", codes, kept)

@@ -8,6 +8,7 @@ __all__ = [
     "BadArtifact",
     "ExpungeError",
     "InputError",
+    "LostCluster",
     "MissingPackage",
     "NotConverged",
     "NotNumeric",
@@ -56,6 +57,10 @@ class NotNumeric(InputError, TypeError):
 
 class BadArtifact(ExpungeError, ValueError):
     """A file that is not a readable erasure: damaged, truncated, foreign or too new."""
+
+
+class LostCluster(ExpungeError, OSError):
+    """The scheduler or the workers of a cluster went away; nothing that looks whole was left."""
 
 
 class MissingPackage(ExpungeError, ImportError):

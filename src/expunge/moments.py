@@ -12,6 +12,7 @@ float64 too; Sxx is formed by BLAS in the precision of the input, block by block
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept, Indicator, Kind, Label
 from expunge.errors import InputError
 from expunge.linalg import Array
+from expunge.moments_file import read_moments, write_moments
 from expunge.parallel import BLOCK, blocks, imap_spans, n_threads, one_blas_thread, spans
 
 __all__ = ["Moments", "RangeCheck", "span_moments"]
@@ -169,6 +171,34 @@ class Moments:
             xx=xx,
             eps=max(a.eps, b.eps),
         )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a safetensors file, atomically; equal moments give equal bytes.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        write_moments(path, vars(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Moments:
+        """Read from a file; runs no code from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Moments
+
+        Raises
+        ------
+        BadArtifact
+            If the file is damaged, truncated, foreign or of a newer format.
+        """
+        return cls(**read_moments(path))
 
     def _over(self, labels: tuple[Label, ...]) -> Moments:
         """Spread the concept columns over more classes; a class not seen has only zeros."""
@@ -320,6 +350,25 @@ class RangeCheck:
         else:
             self.constant &= same & (row == self.first)
         return self
+
+    def joined(self, other: RangeCheck) -> RangeCheck:
+        """A check that has seen the rows of both; both stay as they are.
+
+        Parameters
+        ----------
+        other : RangeCheck
+
+        Returns
+        -------
+        RangeCheck
+        """
+        both = RangeCheck()
+        both.first, both.constant = self.first, self.constant
+        if self.first is None or self.constant is None:
+            both.first, both.constant = other.first, other.constant
+        elif other.first is not None and other.constant is not None:
+            both.constant = self.constant & other.constant & (other.first == self.first)
+        return both
 
     def settle(self, moments: Moments) -> None:
         """Refuse what is out of range, given the moments of all blocks."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from threading import Lock, get_ident
+from threading import Lock, get_ident, local
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -16,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 __all__ = [
     "BLOCK",
     "SPAN",
+    "alone",
     "blas_for",
     "blocks",
     "imap_spans",
@@ -37,9 +38,16 @@ WORTH_THREADS = 1 << 22  # numbers below which starting threads costs more than 
 NARROW = 1024
 
 
-@cache
+_own = local()
+
+
 def n_threads() -> int:
-    """Cores this process may use."""
+    """Cores that work begun in this thread may use."""
+    return 1 if getattr(_own, "alone", False) else _cores()
+
+
+@cache
+def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -138,6 +146,26 @@ def one_blas_thread() -> Iterator[None]:
             yield
     finally:
         _hold.leave(token)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Work in this thread only: somebody else has given the other cores their work.
+
+    Examples
+    --------
+    >>> from expunge.parallel import alone, n_threads
+    >>> with alone():
+    ...     n_threads()
+    1
+    """
+    before = getattr(_own, "alone", False)
+    _own.alone = True
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _own.alone = before
 
 
 def blas_for(width: int) -> AbstractContextManager[None]:

@@ -1,12 +1,19 @@
 """Every home of rows, and one made for tests: lazy, with nothing but what the base asks for."""
 
+import dask
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
 from expunge.rows.base import Rows
 from expunge.rows.chunked import open_rows
+from expunge.rows.dask_graph import Runner
+from expunge.rows.dask_parts import FileParts
+from expunge.rows.dask_rows import DaskRows, cluster_rows
 from expunge.rows.dense import DenseRows
 from expunge.rows.mapped import MappedRows
 from expunge.rows.tensor import TensorRows
@@ -60,7 +67,47 @@ def in_parquet(X, folder):
     return open_rows(shards, memory=4 * 97 * X[0].nbytes)
 
 
-# name -> how rows of an array get there; clusters add a line each
+def in_dask_array(X, folder):
+    """Chunks of rows and of columns, one of them empty."""
+    whole = da.concatenate([da.from_array(X[:0], chunks=-1), da.from_array(X, chunks=(97, 5))])
+    return cluster_rows(whole)
+
+
+def in_dask_frame(X, folder):
+    frame = pd.DataFrame(X, columns=[f"e{j}" for j in range(X.shape[1])])
+    return cluster_rows(dd.from_pandas(frame, npartitions=4))
+
+
+LISTS = pd.ArrowDtype(pa.list_(pa.float64()))
+
+
+def in_dask_lists(X, folder):
+    """A column of lists, in partitions of unknown lengths."""
+    parts = np.array_split(X, 3)
+    frames = [dask_part(part) for part in parts]
+    meta = pd.DataFrame({"x": pd.Series([], dtype=LISTS)})
+    return cluster_rows(dd.from_delayed(frames, meta=meta, verify_meta=False))
+
+
+def dask_part(X):
+    return dask.delayed(pd.DataFrame)({"x": pd.Series(list(X), dtype=LISTS)})
+
+
+def in_files_for_a_cluster(X, folder):
+    return DaskRows(FileParts(in_parquet(X, folder).file, Runner(), size=97 * X[0].nbytes))
+
+
+def computed(erased):
+    """Erased rows of any home as an array."""
+    if not hasattr(erased, "compute"):
+        return erased
+    found = erased.compute()
+    if isinstance(found, pd.DataFrame):
+        found = np.stack(found["x"]) if "x" in found else found.to_numpy()
+    return found
+
+
+# name -> how rows of an array get there
 HOMES = {
     "array": lambda X, folder: DenseRows(X),
     "memory map": on_disk,
@@ -70,5 +117,9 @@ HOMES = {
     "rows seen through a map": lambda X, folder: MappedRows(DenseRows(2 * X), lambda A, _: A / 2),
     "file": in_npy,
     "folder of parquet files": in_parquet,
+    "Dask array": in_dask_array,
+    "Dask frame": in_dask_frame,
+    "Dask frame with lists": in_dask_lists,
+    "files read by Dask": in_files_for_a_cluster,
     "lazy": lambda X, folder: LazyRows(X),
 }

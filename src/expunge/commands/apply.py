@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from expunge.commands.engines import Engine, Scheduler
 from expunge.commands.options import (
     Concepts,
     DropColumns,
@@ -31,6 +32,7 @@ Examples:
   expunge apply gender.safetensors emb.npy -o clean.npy --normalize --dtype float16
   expunge apply gender.safetensors glove.txt -o clean.bin       word2vec, binary
   expunge apply gender.safetensors people.parquet --in-place
+  expunge apply gender.safetensors shards/ -o clean/ --engine dask --scheduler local
 
 \b
 Clean everything that is compared: queries by the same erasure as documents.
@@ -67,18 +69,22 @@ def apply(
     resume: Resume = False,
     in_place: InPlace = False,
     memory: Memory = "1GB",
+    engine: Engine = "files",
+    scheduler: Scheduler = None,
     json_file: JsonFile = None,
 ) -> None:
     """Clean a file of vectors by a saved erasure; all other columns stay as they are.
 
     --concept is for erasures that have to be told it (oracle-leace, quadratic-leace).
     """
+    from expunge.commands.engines import engine_of
     from expunge.commands.erasure_files import load_erasure
     from expunge.commands.guard import say
     from expunge.commands.labelled_table import names_of
     from expunge.commands.likeness import unlikeness
     from expunge.commands.row_bar import row_bar
     from expunge.files import open_file, rewrite
+    from expunge.rows.chunked import ChunkedRows
 
     check_target(json_file, streams=True)
     if out is None and not in_place:
@@ -89,27 +95,31 @@ def apply(
     found = load_erasure(erasure)
     file = open_file(vectors, names_of(vector_names))
     _check_width(found, file, erasure)
-    labels = _labels(concept, file, memory, needed=bool(getattr(found, "needs_concept", False)))
+    needed = bool(getattr(found, "needs_concept", False))
     strange = unlikeness(found, file)
     if strange:
         say(
             f"warning: these vectors do not look like those that {erasure} was fitted on: "
             f"{strange}. Is it the same model, and are both normalised or neither?"
         )
-    with row_bar("cleaning") as tell:
-        path = rewrite(
-            file,
-            found,
-            out,
-            concept=labels,
-            dtype=dtype,
-            normalize=normalize,
-            drop=drop_columns,
-            resume=resume,
-            in_place=in_place,
-            memory=memory,
-            progress=tell,
-        )
+    terms: dict[str, Any] = {
+        "dtype": dtype,
+        "normalize": normalize,
+        "drop": drop_columns,
+        "resume": resume,
+        "memory": memory,
+    }
+    with engine_of(engine, scheduler) as rows_of, row_bar("cleaning") as tell:
+        if rows_of is not None:
+            _check_engine(engine, in_place)
+            rows = rows_of(file)
+            labels = _labels(concept, rows, vectors.name, needed=needed)
+            path = rows.write(found, out, _known(labels, rows, found), **terms)
+        else:
+            labels = _labels(concept, ChunkedRows(file, memory), vectors.name, needed=needed)
+            path = rewrite(
+                file, found, out, concept=labels, in_place=in_place, progress=tell, **terms
+            )
     result = {
         "erasure": str(erasure),
         "file": str(vectors),
@@ -133,10 +143,25 @@ def _check_width(found: Any, file: Any, erasure: Path) -> None:
         )
 
 
-def _labels(concept: list[str] | None, file: Any, memory: str, *, needed: bool) -> Any:
+def _check_engine(engine: str, in_place: bool) -> None:
+    if in_place:
+        raise InputError(
+            f"--engine {engine} writes new files", "--in-place", "Write -o CLEAN instead"
+        )
+
+
+def _known(labels: Any, rows: Any, found: Any) -> Any:
+    """The concept over the labels of the erasure, for one that has to be told."""
+    from expunge.inputs import check_known
+
+    if labels is None:
+        return None
+    return check_known(labels, rows, kind=found.kind, labels=found.labels)
+
+
+def _labels(concept: list[str] | None, rows: Any, where: str, *, needed: bool) -> Any:
     """The concept of each row, for an erasure that has to be told."""
     from expunge.commands.label_files import read_labels
-    from expunge.rows.chunked import ChunkedRows
 
     if not needed:
         if concept:
@@ -152,6 +177,5 @@ def _labels(concept: list[str] | None, file: Any, memory: str, *, needed: bool) 
             "no --concept",
             "Write --concept COLUMN, or a file of labels",
         )
-    rows = ChunkedRows(file, memory)
-    named = dict(read_labels(what, rows, file.path.name, "--concept") for what in concept)
+    named = dict(read_labels(what, rows, where, "--concept") for what in concept)
     return named if len(named) > 1 else next(iter(named.values()))

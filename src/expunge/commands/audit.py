@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expunge.commands.engines import Engine, Scheduler
 from expunge.commands.options import (
     Concepts,
     ErasureFile,
@@ -103,6 +104,8 @@ def audit(
     fail_if_found: FailIfFound = False,
     seed: Seed = 0,
     memory: Memory = "1GB",
+    engine: Engine = "files",
+    scheduler: Scheduler = None,
     json_file: JsonFile = None,
 ) -> None:
     """Measure what a saved erasure leaves of a concept, on a table with labels.
@@ -110,6 +113,7 @@ def audit(
     VECTORS are vectors as they were before the erasure, best of rows that were not in the fit.
     """
     import expunge as ex
+    from expunge.commands.engines import engine_of
     from expunge.commands.erasure_files import load_erasure
     from expunge.commands.guard import say
     from expunge.commands.labelled_table import Asked, open_table
@@ -138,29 +142,31 @@ def audit(
         word_column=word_column,
         missing=missing,
     )
-    with row_bar("reading") as tell:
-        tested = open_table(vectors, asked, tell)
-        fitted = _opened_train(train, train_concept, asked)
-    if fitted is None:
-        fitted, tested = _parted(found.meta, tested, memory)
-    for table in (fitted, tested):
-        for note in () if table is None else table.notes:
-            say(note)
-    done = ex.audit(
-        found,
-        None if fitted is None else fitted.rows,
-        None if fitted is None else fitted.concept,
-        tested.rows,
-        tested.concept,
-        task=_both(fitted, tested, "task"),
-        ids=_both(fitted, tested, "ids"),
-        words=_both(fitted, tested, "words"),
-        fresh=fresh,
-        probes=probes,
-        concept_type=concept_type,  # type: ignore[arg-type]  # checked by the function
-        random_state=seed,
-        verbose=console(stderr=True).is_terminal,
-    )
+    with engine_of(engine, scheduler) as rows_of:
+        asked = replace(asked, rows_of=rows_of)
+        with row_bar("reading") as tell:
+            tested = open_table(vectors, asked, tell)
+            fitted = _opened_train(train, train_concept, asked)
+        if fitted is None:
+            fitted, tested = _parted(found.meta, tested, memory)
+        for table in (fitted, tested):
+            for note in () if table is None else table.notes:
+                say(note)
+        done = ex.audit(
+            found,
+            None if fitted is None else fitted.rows,
+            None if fitted is None else fitted.concept,
+            tested.rows,
+            tested.concept,
+            task=_both(fitted, tested, "task"),
+            ids=_both(fitted, tested, "ids"),
+            words=_both(fitted, tested, "words"),
+            fresh=fresh,
+            probes=probes,
+            concept_type=concept_type,  # type: ignore[arg-type]  # checked by the function
+            random_state=seed,
+            verbose=console(stderr=True).is_terminal,
+        )
     if report is not None:
         done.to_html(report)
     named = {"erasure_file": str(erasure), "file": str(vectors)}
@@ -213,6 +219,8 @@ def _parted(
         same = left["of"] == table.rows.n_samples
         out = held_out_rows(table.rows.n_samples, left["share"], left["seed"])
     except (TypeError, KeyError, ValueError):
+        return None, table
+    if table.rows.lazy:  # of an engine that gives all rows or none
         return None, table
     if not same or out.all() or not out.any():
         return None, table

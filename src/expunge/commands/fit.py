@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expunge.commands.engines import Engine, Scheduler
 from expunge.commands.options import (
     Concepts,
     GroupColumn,
@@ -55,6 +57,7 @@ Examples:
   expunge fit vectors.bin --words male.txt,female.txt --method inlp --rank 8 -o g.safetensors
   expunge fit labelled.parquet -c gender --unlabelled all.parquet -o gender.safetensors
   expunge fit people.parquet -c gender --missing unlabelled --groups person -o g.safetensors
+  expunge fit shards/ -c gender --engine dask --scheduler tcp://host:8786 -o g.safetensors
   expunge fit people.parquet -c gender --set scale=std --set alpha=1e-3 -o gender.safetensors
 """
 
@@ -126,9 +129,12 @@ def fit(
     settings: Settings = None,
     seed: Seed = 0,
     memory: Memory = "1GB",
+    engine: Engine = "files",
+    scheduler: Scheduler = None,
     json_file: JsonFile = None,
 ) -> None:
     """Find what to erase in a file of vectors, save it, and print the certificate."""
+    from expunge.commands.engines import engine_of
     from expunge.commands.erasure_files import check_erasure_name, map_of_fit, with_meta
     from expunge.commands.guard import say
     from expunge.commands.info import describe
@@ -163,7 +169,9 @@ def fit(
         pools=True,
     )
     _check_labels(eraser, asked.concepts or pair or words, task)
-    with row_bar(f"fitting {type(eraser).__name__}") as tell:
+    with engine_of(engine, scheduler) as rows_of, row_bar(f"fitting {name_of(eraser)}") as tell:
+        _check_engine(engine, holdout, unlabelled)
+        asked = replace(asked, rows_of=rows_of)
         table, left = _without_held_out(open_table(vectors, asked, tell), holdout, seed, memory)
         for note in table.notes:
             say(note)
@@ -190,6 +198,20 @@ def fit(
     }
     write_json(json_file, "fit", result)
     render(eraser, found, table, out, console(), left)
+
+
+def name_of(eraser: BaseEraser) -> str:
+    """What the method is called."""
+    return type(eraser).__name__
+
+
+def _check_engine(engine: str, holdout: float, unlabelled: Any) -> None:
+    if engine != "files" and (holdout or unlabelled):
+        raise InputError(
+            f"--engine {engine} fits on all rows, and these have labels",
+            "--holdout" if holdout else "--unlabelled",
+            "Leave it out, or the engine",
+        )
 
 
 def render(

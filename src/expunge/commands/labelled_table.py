@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.commands.engines import RowsOf
 from expunge.commands.label_files import read_labels
 from expunge.commands.missing_labels import labelled_rows, tidied
 from expunge.commands.word_labels import by_lists, by_pair, words_of
 from expunge.errors import InputError
 from expunge.files.formats import open_file
 from expunge.inputs import check_number
+from expunge.inputs.matrices import as_numpy
 from expunge.rows.base import Rows
 from expunge.rows.chunked import ChunkedRows
 from expunge.rows.lazy_rows import JoinedRows, SelectedRows
@@ -54,6 +56,8 @@ class Asked:
     missing : {"error", "drop", "unlabelled"}
     pools : bool
         Whether the command can use rows without labels.
+    rows_of : function of a VectorFile, optional
+        How another engine has rows of a file.
     """
 
     concepts: Sequence[str] = ()
@@ -69,6 +73,7 @@ class Asked:
     word_column: str = "word"
     missing: str = "error"
     pools: bool = False
+    rows_of: RowsOf | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +178,8 @@ def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> Labelled
         For a column or a file that is not there, and for labels that are missing.
     """
     file = open_file(path, names_of(asked.vectors))
+    if asked.rows_of is not None:
+        return _on_engine(path, asked.rows_of(file), asked)
     rows = ChunkedRows(file, asked.memory)
     if watch is not None:
         rows = _WatchedRows(file, asked.memory)
@@ -186,16 +193,44 @@ def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> Labelled
         )
     if asked.pair is not None or asked.words is not None:
         return _of_words(path, rows, asked)
-    where = path.name
+    return _without_missing(path, rows, _concepts(path, rows, asked), asked, ())
+
+
+def _concepts(path: Path, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
     concepts: dict[str, NDArray[Any]] = {}
     for what in asked.concepts:
-        name, values = read_labels(what, rows, where, asked.concept_option)
+        name, values = read_labels(what, rows, path.name, asked.concept_option)
         if name in concepts:
             raise InputError(
                 f"{asked.concept_option} names the same thing twice", repr(name), "Leave one out"
             )
         concepts[name] = values
-    return _without_missing(path, rows, concepts, asked, ())
+    return concepts
+
+
+def _on_engine(path: Path, rows: Rows, asked: Asked) -> LabelledTable:
+    """The table of another engine, whose labels stay where they are; all rows must have one."""
+    asks = {
+        "--pair": asked.pair is not None,
+        "--words": asked.words is not None,
+        f"--missing {asked.missing}": asked.missing != "error",
+    }
+    if odd := [option for option, there in asks.items() if there]:
+        raise InputError(
+            "Another engine takes labels of all rows only", odd[0], "Leave it out, or the engine"
+        )
+    concepts = _concepts(path, rows, asked)
+    found = {
+        option: read_labels(what, rows, path.name, f"--{option}")[1]
+        for option in ("task", "weights", "ids", "groups")
+        if (what := getattr(asked, option)) is not None
+    }
+    beside: dict[str, Any] = {
+        option: as_numpy(values) if option in ("ids", "groups") else values
+        for option, values in found.items()
+    }
+    concept: Any = next(iter(concepts.values()), None) if len(concepts) < 2 else concepts
+    return LabelledTable(path, rows, concept, **beside)
 
 
 def pool_of_table(

@@ -16,12 +16,14 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
+from expunge.erasers.from_moments import statistics_of
 from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
 from expunge.erasers.record import fit_record, rows_record
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
 from expunge.errors import InputError, NothingLeft, RoundingShows, UnitsMatter
+from expunge.fingerprint import Fingerprint
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.conditional_certificate import certify_conditional
 from expunge.game.kept import Kept, kept_in_moments, kept_in_rows, rows_to_look_at
@@ -102,6 +104,12 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _why_not_streaming(self) -> str:
         """Why `partial_fit` is not offered; empty where it is."""
         return ""
+
+    def _why_not_moments(self) -> str:
+        """Why `fit_moments` is not offered; empty where it is."""
+        if self._needs_class_moments():
+            return "it needs the covariance of each class by itself"
+        return self._why_not_streaming()
 
     def _why_not_pooling(self) -> str:
         """Why rows without labels are of no use; empty where they are."""
@@ -237,6 +245,47 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             self._check_width(data.rows.n_features)
         seen, _ = self._statistics(data, second=self._needs_second())
         self._keep(X, seen if first else self._seen.merge(seen), first=first)
+        return self
+
+    def fit_moments(self, moments: Moments, *, fingerprint: Fingerprint | None = None) -> Self:
+        """Find what to erase, from moments that somebody else has summed up: a cluster, say.
+
+        For every method that needs nothing else. The result equals `fit` on the rows.
+
+        Parameters
+        ----------
+        moments : Moments
+            Of all rows, with the concept; those of parts are merged by `Moments.merge`.
+        fingerprint : Fingerprint, optional
+            Of the same rows. Without it an audit cannot tell them from new ones.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            Where a method needs more than these moments; it says what.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import expunge as ex
+        >>> rng = np.random.default_rng(0)
+        >>> Z = rng.normal(size=(300, 1))
+        >>> X = rng.normal(size=(300, 4)) + Z
+        >>> parts = ex.Moments.of(X[:100], Z[:100]), ex.Moments.of(X[100:], Z[100:])
+        >>> eraser = ex.LEACE().fit_moments(parts[0].merge(parts[1]))
+        >>> eraser.certificate_.erased
+        True
+        """
+        seen = statistics_of(self, moments, fingerprint)
+        check_number(self.strength, "strength", most=1.0)
+        self._check_parameters(moments.n_features)
+        result = self._settle(seen, None)
+        self._keep(np.empty((0, moments.n_features)), seen, first=True)
+        self._result = result
         return self
 
     def transform(self, X: Any, *, out: Any = None) -> NDArray[Any]:
@@ -518,7 +567,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             "kept": None if kept is None else kept.to_meta(),
             "fit": fit_record(seen, solution, self.strength, kept) if self._certifies() else None,
             "rows": rows_record(moments),
-            "fingerprint": seen.seen.to_meta(),
+            **({} if seen.seen is None else {"fingerprint": seen.seen.to_meta()}),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }
 

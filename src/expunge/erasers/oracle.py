@@ -22,6 +22,7 @@ from expunge.game.closed_form import Rank
 from expunge.game.least_squares import regression, spreads
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
+from expunge.inputs.homes import home_of
 from expunge.inputs.matrices import frame_or_series
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -62,7 +63,8 @@ class _Conditional(BaseEraser):
         found = self._settled()[0]
         if not isinstance(found, ConditionalErasure):
             return super().transform(X, out=out)
-        frame_or_series(X, "X")  # before names are compared, which have to be different
+        if home_of(X) is None:
+            frame_or_series(X, "X")  # before names are compared, which have to be different
         _check_feature_names(self, X, reset=False)
         if concept is None:
             raise InputError(

@@ -124,6 +124,9 @@ class PairPCA(BaseEraser):
     def _certifies(self) -> bool:
         return False
 
+    def _why_not_moments(self) -> str:
+        return "it compares the rows of each set with one another"
+
     def _check(self, X: Any, y: Any, concept: Any, sample_weight: Any, *, whole: bool) -> Data:
         one_pair = whole and check_rows(X).n_samples == 2
         return super()._check(X, y, concept, sample_weight, whole=whole and not one_pair)

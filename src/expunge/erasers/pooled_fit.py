@@ -145,7 +145,7 @@ def pooled(
         seen,
         moments=found.moments,
         labelled=seen.moments,
-        seen=seen.seen.merge(found.seen),
+        seen=None if seen.seen is None else seen.seen.merge(found.seen),
         pool=found.record,
     )
 

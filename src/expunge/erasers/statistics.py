@@ -38,7 +38,8 @@ class Statistics:
     ----------
     moments : Moments
         Of the rows with the concept.
-    seen : Fingerprint
+    seen : Fingerprint or None
+        None where nobody knows which rows these were.
     task : Moments or None
         Of the rows with a task whose covariance is to be kept.
     by_class : mapping of class to Moments, or None
@@ -56,7 +57,7 @@ class Statistics:
     """
 
     moments: Moments
-    seen: Fingerprint
+    seen: Fingerprint | None
     task: Moments | None = None
     by_class: Mapping[Label, Moments] | None = None
     rounding: float = 0.0
@@ -103,6 +104,8 @@ class Statistics:
                 part.moments.n if part.squared_weights is None else part.squared_weights
                 for part in (self, other)
             )
-        moments, seen = self.moments.merge(other.moments), self.seen.merge(other.seen)
+        moments, seen = self.moments.merge(other.moments), None
+        if self.seen is not None and other.seen is not None:
+            seen = self.seen.merge(other.seen)
         rounding = self.rounding + other.rounding
         return Statistics(moments, seen, task, by_class, rounding, squared)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -20,9 +21,10 @@ from expunge.atomic import is_running, sync_folder, write_atomically, writer_nam
 from expunge.errors import InputError
 from expunge.files.table import VectorFile
 
-__all__ = ["FolderJob", "write_folder"]
+__all__ = ["FolderJob", "fill_folder", "write_folder"]
 
 VERSION = 1
+PART = re.compile(r"part-\d{5,}\.\w+")
 EXCHANGE = 2  # a flag of renameat2
 HERE = -100  # relative to the working directory
 
@@ -33,8 +35,8 @@ class FolderJob:
 
     Attributes
     ----------
-    source : VectorFile
-        With shards.
+    source : VectorFile or None
+        With shards; None for parts that come from elsewhere, ``part-00000`` and so on.
     target : Path
     settings : dict
         What decides about the bytes, as JSON holds it.
@@ -43,7 +45,7 @@ class FolderJob:
         Whether the target is the source.
     """
 
-    source: VectorFile
+    source: VectorFile | None
     target: Path
     settings: dict[str, Any]
     resume: bool
@@ -76,20 +78,41 @@ def write_folder(job: FolderJob, write: Callable[[VectorFile, int, Path], None])
     Parameters
     ----------
     job : FolderJob
+        With a source.
     write : function of a shard, the number of its first row, and where to write it
         Writes a whole file or none.
+    """
+
+    def fill(folder: Path) -> None:
+        assert job.source is not None
+        at = 0
+        for shard in job.source.shards:
+            path = folder / shard.path.name
+            if not path.exists():
+                write(shard, at, path)
+            at += shard.n
+
+    fill_folder(job, fill)
+
+
+def fill_folder(job: FolderJob, fill: Callable[[Path], None]) -> None:
+    """Let somebody write all shards, then put the folder in place.
+
+    Parameters
+    ----------
+    job : FolderJob
+    fill : function of the hidden folder
+        Writes whole files only, and none that is there already.
     """
     _check_target(job)
     _begin(job)
     try:
-        at = 0
-        for shard in job.source.shards:
-            path = job.shards / shard.path.name
-            if not path.exists():
-                write(shard, at, path)
-            at += shard.n
-        _copy_others(job)
-        job.source.check_unchanged()
+        fill(job.shards)
+        for left in job.shards.glob(".*"):  # by a writer that was killed
+            left.unlink(missing_ok=True)
+        if job.source is not None:
+            _copy_others(job)
+            job.source.check_unchanged()
     except BaseException as error:
         stopped = isinstance(error, KeyboardInterrupt | SystemExit)
         if not stopped and not (job.resume and isinstance(error, OSError)):
@@ -105,17 +128,21 @@ def _check_target(job: FolderJob) -> None:
             str(job.target),
             "Name a new folder, or a file with the ending of another format",
         )
-    foreign = [p.name for p in job.target.iterdir()] if job.target.is_dir() else []
-    if not job.replaces and set(foreign) - _names(job):
+    found = [p.name for p in job.target.iterdir()] if job.target.is_dir() else []
+    foreign = [] if job.replaces else sorted(name for name in found if not _is_ours(job, name))
+    if foreign:
         raise InputError(
             "The folder to be replaced holds other things than the shards",
-            f"{job.target} with {', '.join(sorted(set(foreign) - _names(job))[:5])}",
+            f"{job.target} with {', '.join(foreign[:5])}",
             "Name a new folder",
         )
 
 
-def _names(job: FolderJob) -> set[str]:
-    return {p.name for p in job.source.path.iterdir() if not p.name.startswith(".")}
+def _is_ours(job: FolderJob, name: str) -> bool:
+    """Whether a file of the folder to be replaced is one that will be written."""
+    if job.source is None:
+        return PART.fullmatch(name) is not None
+    return not name.startswith(".") and (job.source.path / name).exists()
 
 
 def _begin(job: FolderJob) -> None:
@@ -157,6 +184,7 @@ def _found(job: FolderJob) -> dict[str, Any] | None:
 
 def _copy_others(job: FolderJob) -> None:
     """Files beside the shards that say what they are: as they were."""
+    assert job.source is not None
     known = {shard.path.name for shard in job.source.shards}
     for path in sorted(job.source.path.iterdir()):
         if path.is_file() and path.name not in known and not path.name.startswith((".", "_")):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from expunge.errors import InputError
+from expunge.inputs.homes import home_of
 from expunge.rows.base import Rows
 
 __all__ = ["by_name", "count_of"]
@@ -54,6 +55,8 @@ def by_name(values: Any, rows: Any, name: str = "y") -> Any:
                 "Pass the values themselves, one per row",
             )
         return rows.column(values)
+    if home_of(values) is not None:
+        return rows.aligned(values)
     if isinstance(values, Mapping):
         return {key: by_name(part, rows, name) for key, part in values.items()}
     if not rows.columns or not isinstance(values, list | tuple) or not values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,14 @@ from expunge.inputs.parameters import check_choice
 from expunge.inputs.several import join_concepts, match_labels, split_concepts
 from expunge.rows.base import Rows
 
-__all__ = ["ConceptType", "check_concept", "check_known"]
+__all__ = [
+    "ConceptType",
+    "check_classes",
+    "check_concept",
+    "check_known",
+    "kind_of",
+    "plain_labels",
+]
 
 ConceptType = Literal["auto", "classes", "labels", "continuous"]
 
@@ -85,6 +93,12 @@ def check_concept(
             "Pass the labels of the concept as y, or as concept=",
         )
     check_choice(concept_type, ("auto", "classes", "labels", "continuous"), "concept_type")
+    if type(y).__name__ == "PartedColumn" and len(y) == n_samples:
+        parted = import_module("expunge.inputs.parted_labels").parted_concept
+        found: Concept = parted(
+            y, rows, concept_type=concept_type, name=name, owner=owner, whole=whole
+        )
+        return found
     if parts := split_concepts(y, n_samples):
         return join_concepts(
             {
@@ -108,19 +122,9 @@ def check_concept(
             f"Pass one entry of {name} per row of X",
         )
     _check_labels_finite(values, name)
-    kind = _kind(values, concept_type, name)
+    kind = kind_of(values, concept_type, name)
     if kind == "classes":
-        found = _classes(values, name, whole)
-        if concept_type == "auto" and values.dtype.kind == "f" and found.width > MANY:
-            warnings.warn(
-                NumbersAsClasses(
-                    f"{name} holds whole numbers as floats with {found.width} different values; "
-                    "they are taken for classes. Say concept_type='continuous' if they are "
-                    "amounts, or concept_type='classes' if they are not"
-                ),
-                stacklevel=4,
-            )
-        return found
+        return _classes(values, name, whole, concept_type)
     return _columns(values, kind, _column_names(y), name, whole)
 
 
@@ -232,11 +236,12 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _kind(values: NDArray[Any], concept_type: ConceptType, name: str) -> str:
+def kind_of(values: NDArray[Any], concept_type: ConceptType, name: str) -> str:
+    """Which kind of concept these labels are."""
     if concept_type != "auto":
         return concept_type
     if values.dtype.kind == "O":
-        values = _plain(values, name)
+        values = plain_labels(values, name)
     if values.dtype.kind == "f" and values.size and np.abs(values).max() > EXACT:
         return "continuous"  # no float of that size has a fraction, so being whole says nothing
     with warnings.catch_warnings():
@@ -251,8 +256,10 @@ def _kind(values: NDArray[Any], concept_type: ConceptType, name: str) -> str:
     return OF_TARGET_TYPE[found]
 
 
-def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
+def plain_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Object arrays of one kind of thing, as an array of that kind."""
+    if values.dtype.kind != "O":
+        return values
     if all(isinstance(v, str) for v in values.ravel()):
         return values.astype(str)
     try:
@@ -269,30 +276,50 @@ def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
     )
 
 
-def _classes(values: NDArray[Any], name: str, whole: bool) -> Concept:
+def _classes(values: NDArray[Any], name: str, whole: bool, concept_type: ConceptType) -> Concept:
     if values.ndim != 1:
         raise InputError(
             f"{name} should be a 1d array: one class per row",
             f"shape {values.shape}",
             "Pass a single column",
         )
-    if values.dtype.kind == "O":
-        values = _plain(values, name)
+    values = plain_labels(values, name)
     found, codes = np.unique(values, return_inverse=True)
     labels: tuple[Label, ...] = tuple(found.tolist())
+    check_classes(labels, len(values), name, whole, values.dtype, concept_type)
+    return Concept("classes", codes.reshape(-1), labels)
+
+
+def check_classes(
+    labels: tuple[Label, ...],
+    n_samples: int,
+    name: str,
+    whole: bool,
+    dtype: np.dtype[Any],
+    concept_type: ConceptType,
+) -> None:
+    """Refuse one class alone, and a class for each row; warn where classes look like amounts."""
     if whole and len(labels) == 1:
         raise InputError(
             "The concept has one class only (1 class): there is nothing to erase",
             f"{name} with the single class {labels[0]!r}",
             "Pass rows of at least two classes",
         )
-    if whole and len(labels) >= len(values):
+    if whole and len(labels) >= n_samples:
         raise InputError(
             f"{name} has as many classes as rows: every row is its own class",
-            f"{len(labels)} classes in {len(values)} rows",
+            f"{len(labels)} classes in {n_samples} rows",
             "Pass labels that repeat; if they are numbers, say concept_type='continuous'",
         )
-    return Concept("classes", codes.reshape(-1), labels)
+    if concept_type == "auto" and dtype.kind == "f" and len(labels) > MANY:
+        warnings.warn(
+            NumbersAsClasses(
+                f"{name} holds whole numbers as floats with {len(labels)} different values; "
+                "they are taken for classes. Say concept_type='continuous' if they are "
+                "amounts, or concept_type='classes' if they are not"
+            ),
+            stacklevel=6,
+        )
 
 
 def _columns(

@@ -19,6 +19,10 @@ __all__ = ["HOMES", "Home", "home_of"]
 # package and class -> a module with the functions of `Home`; imported when such a thing is passed
 HOMES: dict[str, str] = {
     "torch.Tensor": "expunge.inputs.tensors",
+    "dask.Array": "expunge.inputs.dask_collections",
+    "dask.DataFrame": "expunge.inputs.dask_collections",
+    "dask.Series": "expunge.inputs.dask_collections",
+    "expunge.PartedColumn": "expunge.inputs.dask_collections",
 }
 
 

@@ -70,9 +70,12 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2, finite: bool = True) 
         rows: Rows = DenseRows(A)
     else:
         home.check(X, name)
-        _check_shape(tuple(X.shape), name, least)
+        if X.ndim != 2:
+            _check_shape(tuple(X.shape), name, least)
         rows = home.rows_of(X)
-    if finite:
+        if not rows.lazy or least > 1:  # else nobody has to count them
+            _check_shape((rows.n_samples, rows.n_features), name, least)
+    if finite and not rows.lazy:
         rows.check_finite(name)
     return rows
 

@@ -63,4 +63,6 @@ def check_weights(sample_weight: Any, rows: Rows | int) -> Array | None:
             f"a largest weight of {w.max():g}",
             "Multiply all weights by a constant; only their ratios matter",
         )
+    if isinstance(rows, Rows):
+        rows.lies_at(w, sample_weight)
     return w

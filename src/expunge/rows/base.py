@@ -41,6 +41,7 @@ class Rows(ABC):
 
     math: BlockMath = NUMPY  # of the library that holds the blocks
     in_memory = False  # whether `take` costs no more than the rows it gives
+    lazy = False  # whether nothing is read, or even counted, before it has to be
     columns: tuple[str, ...] = ()  # what there is beside the vectors, by name
 
     # -- what a home supplies --------------------------------------------------------------------
@@ -76,6 +77,13 @@ class Rows(ABC):
     def column(self, name: str) -> NDArray[Any]:
         """Values (n,) of a column beside the vectors, for homes that have such."""
         raise InputError("These rows have no columns", repr(name), "Pass the values themselves")
+
+    def aligned(self, values: Any) -> Any:
+        """Values, one per row, as these rows want them: for homes that have them in partitions."""
+        return values
+
+    def lies_at(self, values: NDArray[Any], column: Any, labels: Any = None) -> None:  # noqa: B027
+        """Learn where else these values are: for homes that need not be sent them then."""
 
     @property
     def eps(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -138,3 +139,37 @@ class Reader:
         assert self.seen is not None
         look = np.concatenate(self.looks) if self.looks else np.zeros((0, moments.n_features))
         return Reading(moments, self.seen, self.of_task, self.of_class, look)
+
+    def without_rows(self) -> Reader:
+        """Itself, with its sums only: what belongs to single rows is forgotten."""
+        self.concept, self.weights, self.task = self.concept.take(slice(0)), None, None
+        return self
+
+    def joined(self, other: Reader) -> Reader:
+        """A reader that has seen these rows and then those of another; both stay as they are.
+
+        Parameters
+        ----------
+        other : Reader
+            With the same settings.
+
+        Returns
+        -------
+        Reader
+        """
+        if self.total is None or other.total is None:
+            return other if self.total is None else self
+        both = copy(self)
+        both.total = self.total.merge(other.total)
+        if self.of_task is not None and other.of_task is not None:
+            both.of_task = self.of_task.merge(other.of_task)
+        if self.of_class is not None and other.of_class is not None:
+            both.of_class = dict(self.of_class)
+            for label, part in other.of_class.items():
+                before = both.of_class.get(label)
+                both.of_class[label] = part if before is None else before.merge(part)
+        if self.seen is not None and other.seen is not None:
+            both.seen = self.seen.merge(other.seen)
+        both.looks = self.looks + other.looks
+        both.range = self.range.joined(other.range)
+        return both

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.rows.base import Rows
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.rows.base import GlmPass, Reading, Rows
 from expunge.rows.dense import DenseRows
 
 __all__ = ["RememberedRows"]
@@ -53,3 +55,25 @@ class RememberedRows(Rows):
         if len(self.index) and np.array_equal(self.index[at], index):
             return DenseRows(self.kept[at])
         return self.rows.take(index)
+
+    # what a home does better than by blocks, it does here too
+
+    def read(self, *args: Any, **kwargs: Any) -> Reading:
+        """One pass, at their home; see `Rows`."""
+        return self.rows.read(*args, **kwargs)
+
+    def moments(self, *args: Any, **kwargs: Any) -> Moments:
+        """One pass, at their home; see `Rows`."""
+        return self.rows.moments(*args, **kwargs)
+
+    def glm_pass(self, *args: Any, **kwargs: Any) -> GlmPass:
+        """One pass, at their home; see `Rows`."""
+        return self.rows.glm_pass(*args, **kwargs)
+
+    def glm_hessian(self, *args: Any, **kwargs: Any) -> Array:
+        """One pass, at their home; see `Rows`."""
+        return self.rows.glm_hessian(*args, **kwargs)
+
+    def check_finite(self, name: str = "X") -> None:
+        """One pass, at their home; see `Rows`."""
+        self.rows.check_finite(name)

@@ -1,0 +1,60 @@
+"""Dask collections as a home of rows; imported only when one was passed, so Dask is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.errors import InputError
+from expunge.rows.dask_parts import PartedColumn, collection
+from expunge.rows.dask_rows import DaskRows, cluster_rows
+
+if TYPE_CHECKING:
+    from expunge.erasure import Erasure
+
+__all__ = ["apply", "array_of", "check", "rows_of"]
+
+
+def check(X: Any, name: str) -> None:
+    """Refuse a collection that holds no real numbers in rows.
+
+    Parameters
+    ----------
+    X : dask.array.Array, dask.dataframe.DataFrame, dask.dataframe.Series or PartedColumn
+    name : str
+        What to call it in messages.
+    """
+    if isinstance(X, PartedColumn) or collection(X) != "Array":
+        return
+    if X.dtype.kind == "c":
+        raise InputError(
+            f"Complex data not supported in {name}",
+            f"type {X.dtype}",
+            f"Pass {name}.real or its modulus",
+        )
+    if X.dtype.kind not in "fiubOU":
+        raise InputError(
+            f"{name} is not numeric", f"a Dask Array of type {X.dtype}", "Pass numbers"
+        )
+
+
+def rows_of(X: Any) -> DaskRows:
+    """A checked collection as rows, where it is."""
+    return cluster_rows(X)
+
+
+def array_of(X: Any) -> NDArray[Any]:
+    """A collection as an array here: for labels and weights, which are small."""
+    if isinstance(X, PartedColumn):
+        return X.gather()
+    found = X.compute()
+    return np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
+
+
+def apply(erasure: Erasure, X: Any, out: Any) -> Any:
+    """Erased vectors of a checked collection, lazily; or rows of the folder `out`."""
+    rows = cluster_rows(X)
+    erasure.check_width((0, rows.n_features))
+    return rows.transform(erasure, out)

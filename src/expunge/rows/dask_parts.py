@@ -1,0 +1,379 @@
+"""Vectors in partitions: those of a Dask Array, of a Dask DataFrame, or of files.
+
+Each says how wide its vectors are and gives every partition as a lazy array, and likewise the
+columns beside the vectors. Nothing is read before it is asked for, and nothing is kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.errors import InputError
+from expunge.files.formats import ending_of, format_of
+from expunge.files.naming import check_name, choose_columns
+from expunge.files.table import VectorFile
+from expunge.optional import require
+from expunge.rows.dask_graph import Runner, each
+
+__all__ = ["ArrayParts", "FileParts", "FrameParts", "PartedColumn", "Parts", "frame_matrix"]
+
+NAMED = (".npz", ".parquet", ".arrow", ".feather", ".safetensors", ".csv", ".tsv")
+BYTES = 1 << 26  # of vectors in a partition of a file, about: 64 MB
+
+
+class Parts(ABC):
+    """Vectors in partitions.
+
+    Attributes
+    ----------
+    runner : Runner
+    n_features : int
+    dtype : dtype
+    columns : tuple of str
+        What there is beside the vectors, by name.
+    """
+
+    runner: Runner
+    n_features: int
+    dtype: np.dtype[Any]
+    columns: tuple[str, ...] = ()
+
+    @cached_property
+    @abstractmethod
+    def vectors(self) -> list[Any]:
+        """Lazy arrays (k, d), one for each partition."""
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each partition; where nobody knows, they are counted, once."""
+        return tuple(self.runner.compute(each(len, self.vectors)))
+
+    def column(self, name: str) -> list[Any]:
+        """Lazy arrays (k,) of another column."""
+        raise InputError("These rows have no columns", repr(name), "Pass the values themselves")
+
+
+class ArrayParts(Parts):
+    """A Dask Array of shape (n, d): its chunks of rows.
+
+    Parameters
+    ----------
+    X : dask.array.Array
+        Chunks of columns are put together, lazily.
+    runner : Runner
+    """
+
+    def __init__(self, X: Any, runner: Runner) -> None:
+        self.X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+        self.runner, self.n_features, self.dtype = runner, int(X.shape[1]), np.dtype(X.dtype)
+
+    @cached_property
+    def vectors(self) -> list[Any]:
+        """Lazy arrays (k, d)."""
+        return list(self.X.to_delayed().ravel())
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each chunk; unknown ones are counted."""
+        known = self.X.chunks[0]
+        if not any(np.isnan(size) for size in known):
+            return tuple(int(size) for size in known)
+        return tuple(self.runner.compute(each(len, self.vectors)))
+
+
+class FrameParts(Parts):
+    """A Dask DataFrame: columns of numbers or one column of lists, and what is beside them.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    runner : Runner
+    vectors : str or sequence of str, optional
+        Which columns, as in `open_rows`.
+    """
+
+    def __init__(self, frame: Any, runner: Runner, vectors: Any = None) -> None:
+        self.frame, self.runner = frame, runner
+        names = [str(name) for name in frame.columns]
+        meta = frame._meta
+        self.keys = dict(zip(names, frame.columns, strict=True))
+        kinds = {name: meta.dtypes.iloc[at] for at, name in enumerate(names)}
+        maybe = [name for name, kind in kinds.items() if _may_hold_lists(kind)]
+        named = isinstance(vectors, str) and vectors in kinds
+        first = self._first_row([vectors] if named and vectors in maybe else maybe)
+        lists = [name for name in maybe if _is_list(first.get(name))]
+        floats = [name for name, kind in kinds.items() if getattr(kind, "kind", "") == "f"]
+        numbers = {
+            name: name in lists or (getattr(kind, "kind", "") in "fiub" and name not in maybe)
+            for name, kind in kinds.items()
+        }
+        plain = [name for name, there in numbers.items() if there and name not in lists]
+        if vectors is None and not lists and not floats:
+            floats = plain  # nothing but whole numbers
+        chosen = choose_columns(lists, floats, numbers, vectors, "the frame")
+        self.listed = chosen[0] in lists
+        self.chosen = tuple(chosen)
+        self.columns = tuple(name for name in names if name not in {*chosen})
+        if self.listed:
+            sample = np.asarray(first[chosen[0]])
+            inner = getattr(kinds[chosen[0]], "pyarrow_dtype", None)  # of a list of Arrow
+            kind = sample.dtype if inner is None else inner.value_type.to_pandas_dtype()
+            self.n_features, self.dtype = int(sample.size), np.dtype(kind)
+        else:
+            self.n_features = len(chosen)
+            types = [getattr(kinds[name], "numpy_dtype", kinds[name]) for name in chosen]
+            self.dtype = np.dtype(np.result_type(*types))
+
+    def _first_row(self, names: Sequence[str]) -> dict[str, Any]:
+        """The first row of some columns, from the first partition that has one."""
+        if not names:
+            return {}
+        part = self.frame[[self.keys[name] for name in names]]
+        for lazy in part.to_delayed():
+            (head,) = self.runner.compute(each(_head, [lazy]))
+            if len(head):
+                return {name: head.iloc[0, at] for at, name in enumerate(names)}
+        return {}
+
+    @cached_property
+    def vectors(self) -> list[Any]:
+        """Lazy arrays (k, d)."""
+        part = self.frame[[self.keys[name] for name in self.chosen]].to_delayed()
+        count = len(part)
+        shape = (self.listed, self.n_features, self.dtype)
+        return each(frame_matrix, part, range(count), *([value] * count for value in shape))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each partition, counted by its index alone."""
+        return tuple(self.runner.compute(each(len, self.frame[[]].to_delayed())))
+
+    def column(self, name: str) -> list[Any]:
+        """Lazy arrays (k,) of another column."""
+        key = self.keys[check_name(name, self.columns, "column", "the frame")]
+        return each(series_values, self.frame[key].to_delayed())
+
+
+def _head(frame: Any) -> Any:
+    return frame.iloc[:1]
+
+
+def _may_hold_lists(kind: Any) -> bool:
+    """Whether a column of this type may hold lists: objects, or lists of Arrow."""
+    return kind == np.dtype(object) or "list" in str(kind)
+
+
+def _is_list(value: Any) -> bool:
+    if value is None or isinstance(value, str | bytes | dict):
+        return False
+    found = np.asarray(value)
+    return found.ndim == 1 and found.size > 0 and found.dtype.kind in "fiu"
+
+
+def frame_matrix(
+    frame: Any, number: int, listed: bool, n_features: int, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """The vectors of a partition of a frame.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Of the columns of the vectors alone.
+    number : int
+        Of the partition, for messages.
+    listed : bool
+        Whether they are lists in one column.
+    n_features : int
+    dtype : dtype
+
+    Returns
+    -------
+    array of shape (k, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from expunge.rows.dask_parts import frame_matrix
+    >>> frame_matrix(pd.DataFrame({"v": [[1.0, 2.0], [3.0, 4.0]]}), 0, True, 2, np.dtype(float))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if not listed:
+        return np.ascontiguousarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
+    values = _listed(frame.iloc[:, 0])
+    if not values:
+        return np.empty((0, n_features), dtype)
+    try:
+        found = np.array(values, dtype=dtype)
+        if found.shape == (len(values), n_features):
+            return found
+    except (TypeError, ValueError):
+        pass  # said below, with the row
+    fits = [_is_list(value) and len(value) == n_features for value in values]
+    odd = fits.index(False) if False in fits else 0
+    raise InputError(
+        f"Every vector must be a list of {n_features} numbers, as the first one is",
+        f"row {odd} of partition {number}: {str(values[odd])[:60]}",
+        "Drop this row, or mend it",
+    )
+
+
+def _listed(column: Any) -> list[Any]:
+    """The lists of a column; those of Arrow as the arrays behind them."""
+    if getattr(column.dtype, "pyarrow_dtype", None) is None:
+        return list(column)
+    pieces = column.array.__arrow_array__()
+    pieces = getattr(pieces, "chunks", [pieces])
+    lists = [piece for piece in pieces if len(piece)]
+    if any(piece.null_count for piece in lists):
+        return list(column)
+    return [
+        row
+        for piece in lists
+        for row in np.split(
+            piece.flatten().to_numpy(zero_copy_only=False),
+            np.cumsum(piece.value_lengths().to_numpy(zero_copy_only=False))[:-1],
+        )
+    ]
+
+
+def series_values(series: Any) -> NDArray[Any]:
+    """A column of a partition as an array: numbers as they are, anything else as objects."""
+    found = series.to_numpy()
+    return np.asarray(found if found.dtype.kind in "fiub" else series.astype(object).to_numpy())
+
+
+class FileParts(Parts):
+    """Files of vectors that every worker can read: runs of rows of each file.
+
+    Parameters
+    ----------
+    file : VectorFile
+        A file, or a folder of files.
+    runner : Runner
+    size : int
+        About how many bytes of vectors to read at once.
+    """
+
+    def __init__(self, file: VectorFile, runner: Runner, size: int = BYTES) -> None:
+        self.file, self.runner, self.columns = file, runner, file.columns
+        self.n_features, self.dtype = file.d, file.dtype
+        named = ending_of((file.shards or (file,))[0].path) in NAMED
+        self.names = (list(file.vector_columns) or file.vectors) if named else None
+        rows = max(1, size // (file.d * file.dtype.itemsize))
+        self.cuts = [
+            (shard.path.absolute(), lo, hi)  # workers may be elsewhere
+            for shard in file.shards or (file,)
+            for lo, hi in _cuts(shard, rows)
+        ]
+
+    @cached_property
+    def vectors(self) -> list[Any]:
+        """Lazy arrays (k, d)."""
+        return self._each(read_vectors)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each partition, known from the files."""
+        return tuple(hi - lo for _, lo, hi in self.cuts)
+
+    def column(self, name: str) -> list[Any]:
+        """Lazy arrays (k,) of another column."""
+        name = check_name(name, self.columns, "column", self.file.path.name)
+        return self._each(read_column, [name] * len(self.cuts))
+
+    def _each(self, work: Any, *more: Sequence[Any]) -> list[Any]:
+        paths, first, last = zip(*self.cuts, strict=True)
+        found = each(work, paths, [self.names] * len(paths), first, last, *more)
+        return found
+
+
+def _cuts(shard: VectorFile, rows: int) -> list[tuple[int, int]]:
+    """Runs of about so many rows; of parquet and Arrow, whole groups of them where these fit."""
+    ends, cuts, lo, at = [], [], 0, 0
+    for group in getattr(shard, "groups", None) or (shard.n,):
+        steps = max(1, round(group / rows))
+        ends += [at + group * (step + 1) // steps for step in range(steps)]
+        at += group
+    for end, after in zip(ends, [*ends[1:], None], strict=True):
+        if end > lo and (after is None or after - lo > rows):
+            cuts.append((lo, end))
+            lo = end
+    return cuts
+
+
+def read_vectors(path: Path, names: Any, first: int, last: int) -> NDArray[Any]:
+    """Rows `first` to `last` of a file (k, d)."""
+    file = format_of(path).open_path(path, names)
+    found = np.empty((last - first, file.d), file.dtype)
+    for start, X in file.blocks(last - first, first):
+        stop = min(start + len(X), last)
+        found[start - first : stop - first] = X[: stop - start]
+        if stop == last:
+            break
+    return found
+
+
+def read_column(path: Path, names: Any, first: int, last: int, name: str) -> NDArray[Any]:
+    """Rows `first` to `last` of another column of a file (k,)."""
+    return format_of(path).open_path(path, names).column(name)[first:last]
+
+
+@dataclass(frozen=True, eq=False)
+class PartedColumn:
+    """Values of all rows, an array for each partition, which stay where they are.
+
+    Attributes
+    ----------
+    parts : list of Delayed
+        Of arrays of shape (k,).
+    sizes : tuple of int
+        Their lengths.
+    runner : Runner
+    """
+
+    parts: list[Any]
+    sizes: tuple[int, ...]
+    runner: Runner
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """As of an array."""
+        return (len(self),)
+
+    @property
+    def ndim(self) -> int:
+        """As of an array."""
+        return 1
+
+    def gather(self) -> NDArray[Any]:
+        """All values as one array, here."""
+        found = list(self.runner.stream(self.parts, ahead=8))
+        return np.concatenate([part for part in found if len(part)] or found)
+
+
+def collection(X: Any) -> str:
+    """What a Dask collection is: "Array", "DataFrame" or "Series".
+
+    Parameters
+    ----------
+    X : Dask collection
+
+    Returns
+    -------
+    str
+    """
+    array = require("dask.array", "dask").Array
+    return "Array" if isinstance(X, array) else "DataFrame" if X.ndim == 2 else "Series"

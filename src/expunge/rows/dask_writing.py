@@ -1,0 +1,190 @@
+"""Erased rows written by a cluster: every partition to a file of its own, then the folder as one.
+
+Workers write whole files into a hidden folder that they share, and writing one again gives the same
+bytes. The folder takes its place when all are there, so that nothing that looks complete is left by
+a cluster that was lost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.atomic import atomic_file, check_path
+from expunge.concept import Concept
+from expunge.errors import InputError
+from expunge.files.changing import checksum
+from expunge.files.folders import FolderJob, fill_folder
+from expunge.files.rewriting import rewrite
+from expunge.files.table import VectorFile
+from expunge.optional import require
+from expunge.parallel import alone
+from expunge.rows.dask_erased import erased_collection
+from expunge.rows.dask_graph import each
+from expunge.rows.dask_parts import FileParts, FrameParts, Parts
+
+__all__ = ["write_parts"]
+
+
+def write_parts(
+    parts: Parts,
+    erasure: Any,
+    out: Any,
+    concept: Concept | None = None,
+    told: list[Any] | None = None,
+    *,
+    resume: bool = False,
+    **settings: Any,
+) -> tuple[Path, Any]:
+    """Write erased rows to a folder, each partition by whoever has it.
+
+    Parameters
+    ----------
+    parts : Parts
+    erasure : Erasure or ConditionalErasure
+    out : str or path
+        The folder; for rows of one file, a file. Workers reach it by the same name.
+    concept : Concept, optional
+        Of all rows, where the erasure has to be told.
+    told : list, optional
+        Its values in each partition.
+    resume : bool
+        For files: whether to go on where an interrupted run left off.
+    **settings
+        For files: dtype, normalize, drop and memory of `rewrite`.
+
+    Returns
+    -------
+    Path
+    str, list of str or None
+        What the vectors are called there.
+    """
+    target = Path(os.path.realpath(check_path(out)))
+    known = None if concept is None else (concept.kind, concept.labels)
+    if isinstance(parts, FileParts):
+        _write_files(parts, erasure, target, known, told, resume, settings)
+        return target, parts.names
+    if settings or resume:
+        raise InputError(
+            "Settings of files are for rows of files",
+            ", ".join([*settings, *["resume"] * resume]),
+            "Leave them away",
+        )
+    lazy = erased_collection(parts, erasure, concept, told)
+    framed = isinstance(parts, FrameParts)
+    pieces = list(lazy.to_delayed() if framed else lazy.to_delayed().ravel())
+    write, ending = (write_frame, "parquet") if framed else (write_array, "npy")
+
+    def fill(folder: Path) -> None:
+        names = [folder / f"part-{number:05d}.{ending}" for number in range(len(pieces))]
+        parts.runner.compute(each(write, pieces, names))
+
+    fill_folder(FolderJob(None, target, {"parts": len(pieces)}, False, False), fill)
+    if isinstance(parts, FrameParts):
+        return target, parts.chosen[0] if parts.listed else list(parts.chosen)
+    return target, None
+
+
+def _write_files(
+    parts: FileParts,
+    erasure: Any,
+    target: Path,
+    known: Any,
+    told: list[Any] | None,
+    resume: bool,
+    settings: dict[str, Any],
+) -> None:
+    file = parts.file
+    source = Path(os.path.realpath(file.path))
+    if target == source or source in target.parents or target in source.parents:
+        raise InputError(
+            "The new file would be written over the one that is read, or into its folder",
+            f"{target} for {file.path}",
+            "Name another file",
+        )
+    if not file.shards:
+        parts.runner.compute(_rewritten(parts, [file], [target], erasure, known, told, settings))
+        return
+
+    def fill(folder: Path) -> None:
+        missing = [s for s in file.shards if not (folder / s.path.name).exists()]
+        paths = [folder / shard.path.name for shard in missing]
+        parts.runner.compute(_rewritten(parts, missing, paths, erasure, known, told, settings))
+
+    made = {
+        "source": file.identity(),
+        "erasure": checksum(erasure),
+        "settings": [[name, str(value)] for name, value in sorted(settings.items())],
+    }
+    fill_folder(FolderJob(file, target, made, resume, False), fill)
+
+
+def _rewritten(
+    parts: FileParts,
+    shards: Sequence[VectorFile],
+    paths: Sequence[Path],
+    erasure: Any,
+    known: Any,
+    told: list[Any] | None,
+    settings: dict[str, Any],
+) -> list[Any]:
+    """Lazy writes, one for each shard."""
+    sent = require("dask", "dask").delayed(erasure, traverse=False)
+    sources = [shard.path.absolute() for shard in shards]
+    own: list[Any] = [None] * len(shards)
+    if told is not None:
+        own = [
+            [values for cut, values in zip(parts.cuts, told, strict=True) if cut[0] == source]
+            for source in sources
+        ]
+    return each(
+        rewrite_shard,
+        sources,
+        [parts.names] * len(shards),
+        [sent] * len(shards),
+        paths,
+        [known] * len(shards),
+        own,
+        [settings] * len(shards),
+    )
+
+
+def rewrite_shard(
+    source: Path,
+    names: Any,
+    erasure: Any,
+    target: Path,
+    known: Any,
+    told: Sequence[NDArray[Any]] | None,
+    settings: dict[str, Any],
+) -> str:
+    """Write one file with its vectors erased; gives its name."""
+    concept = None
+    if known is not None and told is not None:
+        kind, labels = known
+        values = np.concatenate(list(told)) if told else np.zeros(0)
+        codes = values.astype(np.intp if kind == "classes" else np.float64)
+        concept = Concept(kind, codes, labels)
+    with alone():
+        rewrite(source, erasure, target, concept=concept, vectors=names, **settings)
+    return target.name
+
+
+def write_frame(frame: Any, path: Path) -> str:
+    """Write a partition of a frame as a parquet file; gives its name."""
+    table = require("pyarrow", "parquet").Table.from_pandas(frame)
+    with atomic_file(path) as stream:
+        require("pyarrow.parquet", "parquet").write_table(table, stream)
+    return path.name
+
+
+def write_array(X: NDArray[Any], path: Path) -> str:
+    """Write a chunk of an array as an npy file; gives its name."""
+    with atomic_file(path) as stream:
+        np.save(stream, X)
+    return path.name

@@ -1,0 +1,230 @@
+"""A real cluster of two processes: every eraser, killed workers, a scheduler that is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from distributed.scheduler import Scheduler
+
+import expunge as ex
+from planted import plant
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:distributed")
+N = 600
+MANY = 10_000  # rows from which on subspace ascent begins with some of them
+SETTINGS = {
+    **{name: {} for name in ex.ERASERS},
+    "INLP": {"rank": 2, "tol": 0.0},
+    "RLACE by subspace ascent": {"rank": 1},
+    "RLACE by descent-ascent": {
+        "rank": 1,
+        "solver": "descent_ascent",
+        "max_iter": 30,
+        "evaluate_every": 15,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as made,
+        Client(made),
+    ):
+        yield made
+
+
+@pytest.fixture
+def no_rows_here(monkeypatch):
+    """Few rows are brought here for many passes over them; these are to stay there."""
+    monkeypatch.setattr("expunge.game.problem.HELD", 0)
+
+
+def slow(X, seconds):
+    time.sleep(seconds)
+    return X
+
+
+def on_cluster(data, chunks=6, seconds=0.0):
+    size = -(-len(data.X) // chunks)
+    dX = da.from_array(data.X, chunks=(size, 8))
+    if seconds:
+        dX = dX.map_blocks(slow, seconds, dtype=dX.dtype, meta=data.X[:0])
+    return dX, da.from_array(np.asarray(data.y), chunks=size)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_every_eraser_gives_what_it_gives_in_memory(settings, cluster, no_rows_here):
+    data = plant("classes", n=MANY if "subspace" in settings else N)
+    make = lambda: ex.ERASERS[settings.split()[0]](**SETTINGS[settings])  # noqa: E731
+    dX, dy = on_cluster(data)
+    found, expected = make().fit(dX, dy), make().fit(data.X, data.y)
+    a, b = found._settled()[0], expected._settled()[0]
+    stops = found.solver_ in ("subspace_ascent", "inlp")  # by a tolerance
+    for part in {"left", "right", "shift", "maps", "center"} & {*dir(a)}:
+        if getattr(b, part) is not None:
+            size = np.abs(getattr(b, part)).max(initial=1e-300)
+            close = (1e-6 if stops else 1e-9) * size
+            np.testing.assert_allclose(getattr(a, part), getattr(b, part), rtol=0, atol=close)
+    assert a.meta["fingerprint"] == b.meta["fingerprint"]
+
+
+def test_a_client_can_be_passed(cluster):
+    data = plant("binary", n=N)
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        rows = ex.cluster_rows(on_cluster(data)[0], client=client)
+        found = ex.LEACE().fit(rows, data.y)
+    np.testing.assert_allclose(
+        found.erasure_.matrix(), ex.LEACE().fit(data.X, data.y).erasure_.matrix(), atol=1e-12
+    )
+
+
+def test_nothing_of_the_size_of_the_rows_passes_the_scheduler(cluster, no_rows_here, monkeypatch):
+    """Neither rows nor labels: graphs are what the scheduler is sent, results what it passes on."""
+    passed = []
+    gather, update = Scheduler.gather, Scheduler.update_graph
+
+    async def watched_gather(self, keys, *args, **kwargs):
+        found = await gather(self, keys, *args, **kwargs)
+        passed.extend(value.nbytes for value in _data(found) if hasattr(value, "nbytes"))
+        return found
+
+    async def watched_update(self, *args, **kwargs):
+        frames = kwargs["expr_ser"].frames
+        passed.append(sum(len(memoryview(frame).cast("B")) for frame in frames))
+        return await update(self, *args, **kwargs)
+
+    def largest(n):
+        passed.clear()
+        dX = da.random.default_rng(0).normal(size=(n, 8), chunks=(n // 6, 8))
+        ex.RLACE(rank=1).fit(dX, (4 * dX[:, 0] + dX[:, 1]).astype(int).clip(-2, 2))
+        return max(passed)
+
+    scheduler = cluster.scheduler
+    monkeypatch.setitem(scheduler.handlers, "gather", watched_gather.__get__(scheduler))
+    monkeypatch.setitem(
+        scheduler.stream_handlers, "update-graph", watched_update.__get__(scheduler)
+    )
+    few, many = largest(30_000), largest(90_000)
+    assert few > 0
+    assert many < few + 10_000  # of labels alone there are 60,000 more
+
+
+def _data(found):
+    return found.get("data", {}).values() if isinstance(found, dict) else ()
+
+
+# -- faults --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def killing(cluster, times, every=0.5):
+    """Kill a worker process from time to time, in the middle of whatever it does."""
+    killed, stop = [], threading.Event()
+
+    def kill():
+        while len(killed) < times and not stop.wait(every):
+            alive = [w.pid for w in cluster.workers.values() if w.pid and w.pid not in killed]
+            if len(alive) == 2:  # the last one was replaced
+                os.kill(alive[len(killed) % 2], signal.SIGKILL)
+                killed.append(alive[len(killed) % 2])
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no signals")
+def test_killed_workers_change_nothing_in_a_fit(cluster, no_rows_here):
+    data = plant("classes", n=MANY)
+    dX, dy = on_cluster(data, seconds=0.05)
+    expected = ex.RLACE(rank=1, solver="subspace_ascent").fit(*on_cluster(data)).erasure_
+    with killing(cluster, 5) as killed:
+        found = ex.RLACE(rank=1, solver="subspace_ascent").fit(dX, dy).erasure_
+    assert killed
+    np.testing.assert_array_equal(found.left, expected.left)
+    np.testing.assert_array_equal(found.right, expected.right)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no signals")
+def test_killed_workers_change_nothing_in_what_is_written(cluster, tmp_path):
+    data = plant("classes", n=N)
+    eraser = ex.LEACE().fit(data.X, data.y)
+    eraser.transform(on_cluster(data, 12)[0], out=tmp_path / "calm")
+    with killing(cluster, 5, 0.3) as killed:
+        eraser.transform(on_cluster(data, 12, seconds=0.3)[0], out=tmp_path / "stormy")
+    assert killed
+    calm, stormy = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("calm", "stormy")
+    )
+    assert calm == stormy
+    assert len(calm) == 12
+
+
+SCHEDULER = """
+import asyncio, sys
+from distributed import Scheduler, Worker
+
+async def main():
+    async with Scheduler(port=0, dashboard_address=':0') as scheduler:
+        async with Worker(scheduler.address, nthreads=1, dashboard_address=":0"):
+            print(scheduler.address, flush=True)
+            await asyncio.sleep(100)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no signals")
+@pytest.mark.filterwarnings("ignore")
+def test_a_lost_scheduler_is_said_and_leaves_nothing(tmp_path):
+    import dask
+
+    data = plant("binary", n=N)
+    eraser = ex.LEACE().fit(data.X, data.y)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = process.stdout.readline().decode().strip()
+        with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+            client = Client(address, set_as_default=False, timeout=5)
+            dX, _ = on_cluster(data, 6)
+            # nothing of this module is known to that worker
+            sleepy = dX.map_blocks(_sleeping(), dtype=float, meta=data.X[:0])
+            rows = ex.cluster_rows(sleepy, client=client)
+            threading.Timer(1.0, process.kill).start()
+            with pytest.raises(ex.LostCluster, match=rf"scheduler at {address} was lost"):
+                eraser.transform(rows, out=tmp_path / "out")
+            client.close(timeout=1)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert not list(tmp_path.iterdir())
+
+
+def _sleeping():
+    def sleep(X):
+        import time
+
+        time.sleep(1)
+        return X
+
+    sleep.__module__ = "__main__"  # so that it is sent whole
+    return sleep
