@@ -33,13 +33,19 @@ class Recipe(ABC):
 
 
 class _Making:
-    """A function whose recipes are made before it is called."""
+    """A function whose recipes are made before it is called.
+
+    One with a true `by_blocks` takes its first argument by blocks, as the recipe gives them.
+    """
 
     def __init__(self, work: Callable[..., Any]) -> None:
         self.work, self.__name__ = work, getattr(work, "__name__", "work")
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.work(*(a.make() if isinstance(a, Recipe) else a for a in arguments))
+        first, *rest = arguments
+        if isinstance(first, Recipe) and not getattr(self.work, "by_blocks", False):
+            first = first.make()
+        return self.work(first, *(a.make() if isinstance(a, Recipe) else a for a in rest))
 
 
 def _itself(value: Any) -> Any:

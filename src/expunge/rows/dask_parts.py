@@ -7,7 +7,7 @@ columns beside the vectors. Nothing is read before it is asked for, and nothing 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from expunge.files.formats import ending_of, format_of
 from expunge.files.naming import check_name, choose_columns
 from expunge.files.table import VectorFile
 from expunge.optional import require
+from expunge.parallel import SPAN
 from expunge.rows.dask_graph import Recipe, Runner, each
 
 __all__ = [
@@ -337,20 +338,23 @@ class FileCut(Recipe):
     def make(self) -> NDArray[Any]:
         """An array of shape (k, d), or (k,) for a column."""
         file = format_of(self.path).open_path(self.path, self.names)
-        first, last = self.first, self.last
         if self.column is not None:
-            return file.column(self.column)[first:last]
-        found: NDArray[Any] | None = None
-        for start, X in file.blocks(last - first, first):
-            if len(X) >= last - first:
-                return X[: last - first]  # all at once, without a copy
-            found = np.empty((last - first, file.d), file.dtype) if found is None else found
-            stop = min(start + len(X), last)
-            found[start - first : stop - first] = X[: stop - start]
-            if stop == last:
-                break
-        assert found is not None  # a cut holds rows
+            return file.column(self.column)[self.first : self.last]
+        found = np.empty((len(self), file.d), file.dtype)
+        for start, X in self.blocks():
+            found[start : start + len(X)] = X
         return found
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """The vectors some thousand at a time, with the number of the first among these."""
+        file = format_of(self.path).open_path(self.path, self.names)
+        for start, X in file.blocks(SPAN, self.first):
+            yield start - self.first, X[: self.last - start]
+            if start + len(X) >= self.last:
+                return
 
 
 @dataclass(frozen=True, eq=False)
