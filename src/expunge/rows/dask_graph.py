@@ -6,6 +6,7 @@ Imports Dask only when there is something to run.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,10 +15,41 @@ from typing import Any
 from expunge.errors import LostCluster
 from expunge.optional import require
 
-__all__ = ["Runner", "each", "tree"]
+__all__ = ["Recipe", "Runner", "each", "tree"]
 
 FAN = 8  # values that one task merges
 AHEAD = 2  # partitions that are made while another is worked on
+
+
+class Recipe(ABC):
+    """A value that is made inside the task that uses it, and gone when that is done.
+
+    What a task of its own makes would lie in a worker's memory until somebody uses it.
+    """
+
+    @abstractmethod
+    def make(self) -> Any:
+        """The value."""
+
+
+class _Making:
+    """A function whose recipes are made before it is called.
+
+    One with a true `by_blocks` takes its first argument by blocks, as the recipe gives them.
+    """
+
+    def __init__(self, work: Callable[..., Any]) -> None:
+        self.work, self.__name__ = work, getattr(work, "__name__", "work")
+
+    def __call__(self, *arguments: Any) -> Any:
+        first, *rest = arguments
+        if isinstance(first, Recipe) and not getattr(self.work, "by_blocks", False):
+            first = first.make()
+        return self.work(first, *(a.make() if isinstance(a, Recipe) else a for a in rest))
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def each(work: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
@@ -27,7 +59,7 @@ def each(work: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
     ----------
     work : function
     *columns : sequences of one length
-        Arguments: values, or lazy values that Dask fills in.
+        Arguments: values, recipes of them, or lazy values that Dask fills in.
 
     Returns
     -------
@@ -39,7 +71,7 @@ def each(work: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
     >>> Runner().compute(each(max, [1, 2], [3, 0]))
     [3, 2]
     """
-    lazy = require("dask", "dask").delayed(work, pure=False, traverse=False)
+    lazy = require("dask", "dask").delayed(_Making(work), pure=False, traverse=False)
     return [lazy(*arguments) for arguments in zip(*columns, strict=True)]
 
 
@@ -122,7 +154,7 @@ class Runner:
 
         Parameters
         ----------
-        values : sequence of Delayed
+        values : sequence of Delayed or Recipe
         ahead : int
             How many more than the one at work.
 
@@ -131,6 +163,7 @@ class Runner:
         object
         """
         client = self._client()
+        values = [each(_itself, [v])[0] if isinstance(v, Recipe) else v for v in values]
         if client is None:
             for at in range(0, len(values), ahead + 1):
                 yield from self.compute(values[at : at + ahead + 1])

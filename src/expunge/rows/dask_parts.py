@@ -7,7 +7,7 @@ columns beside the vectors. Nothing is read before it is asked for, and nothing 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +21,18 @@ from expunge.files.formats import ending_of, format_of
 from expunge.files.naming import check_name, choose_columns
 from expunge.files.table import VectorFile
 from expunge.optional import require
-from expunge.rows.dask_graph import Runner, each
+from expunge.parallel import SPAN
+from expunge.rows.dask_graph import Recipe, Runner, each
 
-__all__ = ["ArrayParts", "FileParts", "FrameParts", "PartedColumn", "Parts", "frame_matrix"]
+__all__ = [
+    "ArrayParts",
+    "FileCut",
+    "FileParts",
+    "FrameParts",
+    "PartedColumn",
+    "Parts",
+    "frame_matrix",
+]
 
 NAMED = (".npz", ".parquet", ".arrow", ".feather", ".safetensors", ".csv", ".tsv")
 BYTES = 1 << 26  # of vectors in a partition of a file, about: 64 MB
@@ -49,7 +58,7 @@ class Parts(ABC):
     @cached_property
     @abstractmethod
     def vectors(self) -> list[Any]:
-        """Lazy arrays (k, d), one for each partition."""
+        """Lazy arrays (k, d), or recipes of them, one for each partition."""
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -279,7 +288,7 @@ class FileParts(Parts):
     @cached_property
     def vectors(self) -> list[Any]:
         """Lazy arrays (k, d)."""
-        return self._each(read_vectors)
+        return [FileCut(path, self.names, lo, hi) for path, lo, hi in self.cuts]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -289,12 +298,7 @@ class FileParts(Parts):
     def column(self, name: str) -> list[Any]:
         """Lazy arrays (k,) of another column."""
         name = check_name(name, self.columns, "column", self.file.path.name)
-        return self._each(read_column, [name] * len(self.cuts))
-
-    def _each(self, work: Any, *more: Sequence[Any]) -> list[Any]:
-        paths, first, last = zip(*self.cuts, strict=True)
-        found = each(work, paths, [self.names] * len(paths), first, last, *more)
-        return found
+        return [FileCut(path, self.names, lo, hi, name) for path, lo, hi in self.cuts]
 
 
 def _cuts(shard: VectorFile, rows: int) -> list[tuple[int, int]]:
@@ -311,21 +315,46 @@ def _cuts(shard: VectorFile, rows: int) -> list[tuple[int, int]]:
     return cuts
 
 
-def read_vectors(path: Path, names: Any, first: int, last: int) -> NDArray[Any]:
-    """Rows `first` to `last` of a file (k, d)."""
-    file = format_of(path).open_path(path, names)
-    found = np.empty((last - first, file.d), file.dtype)
-    for start, X in file.blocks(last - first, first):
-        stop = min(start + len(X), last)
-        found[start - first : stop - first] = X[: stop - start]
-        if stop == last:
-            break
-    return found
+@dataclass(frozen=True)
+class FileCut(Recipe):
+    """A run of rows of a file: their vectors, or another column.
 
+    Attributes
+    ----------
+    path : Path
+    names : str, list of str or None
+        Where the vectors are.
+    first, last : int
+        Rows.
+    column : str or None
+    """
 
-def read_column(path: Path, names: Any, first: int, last: int, name: str) -> NDArray[Any]:
-    """Rows `first` to `last` of another column of a file (k,)."""
-    return format_of(path).open_path(path, names).column(name)[first:last]
+    path: Path
+    names: Any
+    first: int
+    last: int
+    column: str | None = None
+
+    def make(self) -> NDArray[Any]:
+        """An array of shape (k, d), or (k,) for a column."""
+        file = format_of(self.path).open_path(self.path, self.names)
+        if self.column is not None:
+            return file.column(self.column)[self.first : self.last]
+        found = np.empty((len(self), file.d), file.dtype)
+        for start, X in self.blocks():
+            found[start : start + len(X)] = X
+        return found
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """The vectors some thousand at a time, with the number of the first among these."""
+        file = format_of(self.path).open_path(self.path, self.names)
+        for start, X in file.blocks(SPAN, self.first):
+            yield start - self.first, X[: self.last - start]
+            if start + len(X) >= self.last:
+                return
 
 
 @dataclass(frozen=True, eq=False)

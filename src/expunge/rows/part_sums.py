@@ -6,7 +6,7 @@ given, so that whoever runs them may run them again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -94,7 +94,13 @@ def _alone(work: Callable[P, T]) -> Callable[P, T]:
         with alone():
             return work(*args, **kwargs)
 
+    run.by_blocks = True  # type: ignore[attr-defined]  # of its first argument
     return run
+
+
+def _blocks(X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The rows of a partition as they come, with the number of the first among these."""
+    return iter([(0, X)]) if isinstance(X, np.ndarray) else X.blocks()
 
 
 def named_error(error: InputError, place: Place) -> InputError:
@@ -159,7 +165,7 @@ def codes_of(values: NDArray[Any], labels: tuple[Label, ...]) -> NDArray[Any]:
 
 @_alone
 def read_part(
-    X: NDArray[Any],
+    X: Any,
     values: Any,
     weights: Any,
     task: Any,
@@ -171,7 +177,7 @@ def read_part(
 
     Parameters
     ----------
-    X : array of shape (k, d)
+    X : array of shape (k, d), or what gives it by blocks
     values, weights, task : arrays of length k, or None
         Of the concept, the weights and the task of these rows.
     look : array of row numbers in this partition
@@ -192,14 +198,15 @@ def read_part(
     other = None if task is None else _concept(job.task_kind, task, job.task_labels, len(X))
     w = _weights(weights)
     reader = Reader(NUMPY, concept, w, job.second, other, job.by_class, look, job.recognise)
-    try:
+    for lo, block in _blocks(X):
         try:
-            reader.see(0, X)
-        except InputError:
-            refuse_nan(X, "X", place.start)  # with the number of the row among all
-            raise
-    except InputError as error:
-        raise named_error(error, place) from None
+            try:
+                reader.see(lo, block)
+            except InputError:
+                refuse_nan(block, "X", place.start + lo)  # with the number of the row among all
+                raise
+        except InputError as error:
+            raise named_error(error, place) from None
     return reader.without_rows()
 
 
@@ -209,27 +216,44 @@ def join_readers(readers: Sequence[Reader]) -> Reader:
 
 
 @_alone
-def glm_part(X: NDArray[Any], model: Model, values: Any, weights: Any) -> Sums:
+def glm_part(X: Any, model: Model, values: Any, weights: Any) -> Sums:
     """Sums of a linear model over one partition; see `glm_sums`."""
-    return glm_sums(
-        X,
-        model.loss,
-        model.coef,
-        model.intercept,
-        _concept(model.kind, values, model.labels, len(X)),
-        _weights(weights),
-        center=model.center,
-        single=model.single,
-    )
+    concept, w = _concept(model.kind, values, model.labels, len(X)), _weights(weights)
+    parts = [
+        glm_sums(
+            block,
+            model.loss,
+            model.coef,
+            model.intercept,
+            concept.take(slice(lo, lo + len(block))),
+            None if w is None else w[lo : lo + len(block)],
+            center=model.center,
+            single=model.single,
+        )
+        for lo, block in _blocks(X)
+    ]
+    return add_up(parts)
 
 
 @_alone
-def hessian_part(X: NDArray[Any], model: Model, values: Any, weights: Any) -> Sums:
+def hessian_part(X: Any, model: Model, values: Any, weights: Any) -> Sums:
     """Second derivatives over one partition, and the sum of the weights; see `hessian_sums`."""
     w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     concept = _concept(model.kind, values, model.labels, len(X))
-    sums = hessian_sums(X, model.loss, model.coef, model.intercept, concept, w, center=model.center)
-    return sums, float(w.sum())
+    parts: list[Sums] = []
+    for lo, block in _blocks(X):
+        here = slice(lo, lo + len(block))
+        some = hessian_sums(
+            block,
+            model.loss,
+            model.coef,
+            model.intercept,
+            concept.take(here),
+            w[here],
+            center=model.center,
+        )
+        parts = [add_up([*parts, (some, float(w[here].sum()))])]
+    return parts[0]
 
 
 def add_up(parts: Sequence[Sums]) -> Sums:
