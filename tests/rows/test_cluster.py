@@ -156,8 +156,9 @@ def test_killed_workers_change_nothing_in_a_fit(cluster, no_rows_here):
     with killing(cluster, 5) as killed:
         found = ex.RLACE(rank=1, solver="subspace_ascent").fit(dX, dy).erasure_
     assert killed
-    np.testing.assert_array_equal(found.left, expected.left)
-    np.testing.assert_array_equal(found.right, expected.right)
+    # but for the last digit: a partition may be summed up by another process the second time
+    np.testing.assert_allclose(found.left, expected.left, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.right, expected.right, rtol=0, atol=1e-12)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no signals")
