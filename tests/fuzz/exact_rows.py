@@ -88,7 +88,8 @@ def units(
     least = np.minimum(1e-6 * before + 1e-9 * np.abs(center_of(case.values, case.w)), before)
     due = np.maximum(after + 10 * rounding, least)
     written = 1e-12 * (np.abs(center_of(case.values, case.w)) + before.max())
-    written = np.maximum(written, 3e-8 * reach)  # variances of float64 tell no smaller spreads
+    narrow = case.plan.rows.dtype in ("float16", "float32")
+    written = np.maximum(written, (1e-3 if narrow else 3e-8) * reach)  # variances tell no less
     nothing = after <= np.where(before > 0, 10 * rounding, written)
     allowed = np.where(nothing, np.maximum(due, 1), due)
     unclear = doubtful(case)

@@ -367,6 +367,15 @@ PLANS = {
         target=Target("vector", origin=1e6),
         parameters={"fit_intercept": False},
     ),
+    "spreads that variances of float32 cannot tell": Plan(
+        "certify",
+        seed=1262380426,
+        rows=Rows(n=12, d=11, integers=True, mixed=8.0, scale=1e-08, copies=5, dtype="float32"),
+        target=Target("several"),
+        weights=Weights(1e8, zeros=0.6, lost_class=True),
+        erasure="SAL",
+        parameters={"loss": "squared"},
+    ),
     "steps smaller than the last digit, for ever": Plan(
         "INLP",
         seed=1435521042,

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import contextmanager
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def cluster():
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 50}),  # of one partition
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as made,
