@@ -40,7 +40,9 @@ def test_a_file_that_is_cut_anywhere(tmp_path_factory, name, share):
         text = name in ("GloVe", "csv", "word2vec text")
         assert text or whole[len(path.read_bytes()) :] in (b"\n", b"\xff\xff\xff\xff\0\0\0\0")
         found = open_file(target).take(np.arange(open_file(target).n))
-        np.testing.assert_array_equal(found[:-1].astype(np.float32), vectors(200)[: len(found) - 1])
+        if len(found) > 1:  # a cut within its first line leaves a text of other width
+            whole_rows = found[:-1].astype(np.float32)
+            np.testing.assert_array_equal(whole_rows, vectors(200)[: len(whole_rows)])
     assert len(list(folder.iterdir())) == 2
 
 
