@@ -11,7 +11,7 @@ from expunge.inputs import check_concept, check_rows
 from expunge.pooling import cross_fitting
 from expunge.pooling.cross_fitting import cross_fit, fold_numbers
 from expunge.pooling.membership import told_apart
-from expunge.pooling.sharpened import influence_of
+from expunge.pooling.sharpened import influence_of, sharpen
 
 POOLING = {
     "RLACE": ex.RLACE,
@@ -163,6 +163,28 @@ def test_the_estimator_is_the_formula():
     np.testing.assert_allclose(found.zz, np.sum(g * g) / 1600, rtol=1e-10)
     np.testing.assert_allclose(found.zf, np.sum(g * h) / 1600, rtol=1e-10)
     np.testing.assert_allclose(found.ff, np.sum(h * h) / 1600, rtol=1e-10)
+
+
+def test_the_sharpened_covariance_is_the_formula():
+    """The twin above says that it is unbiased; this, that it is what the library removes."""
+    X, y = planted(900)
+    rows, pool = check_rows(X[:200]), check_rows(X[200:])
+    concept = check_concept(y[:200], 200)
+    moments = rows.moments(concept)
+    models = cross_fit(rows, concept, moments, None, None, default_rng(0))
+    influence = influence_of(rows, concept, models.own, moments, None, None)
+    found = sharpen(moments, influence, models, pool, second=True)
+    omega = found.record.share * 700 / 900
+    assert omega > 0.3
+    cov = [
+        (A - A.mean(axis=0)).T @ (f - f.mean(axis=0)) / len(A)
+        for A, f in ((X[:200], np.eye(2)[y[:200]]), (X[:200], models.own))
+    ]
+    there = models.predict(X[200:])
+    cov.append((X[200:] - X[200:].mean(axis=0)).T @ (there - there.mean(axis=0)) / 700)
+    np.testing.assert_allclose(found.moments.cov_xz, cov[0] - omega * (cov[1] - cov[2]), atol=1e-9)
+    np.testing.assert_allclose(found.moments.cov_xx, np.cov(X.T, ddof=0), atol=1e-9)
+    np.testing.assert_allclose(found.moments.mean_x, X.mean(axis=0), atol=1e-12)
 
 
 def test_groups_count_together():
