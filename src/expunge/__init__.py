@@ -16,6 +16,7 @@ from expunge.erasers import (
     RLACE,
     SAL,
     SPLINCE,
+    FoldEraser,
     MeanProjection,
     OracleLEACE,
     PairPCA,
@@ -31,6 +32,7 @@ from expunge.errors import (
     MissingPackage,
     NotConverged,
     NothingLeft,
+    NothingToFold,
     NumbersAsClasses,
     PoolDiffers,
     RankTruncated,
@@ -38,6 +40,7 @@ from expunge.errors import (
     SampleTaken,
     UnitsMatter,
 )
+from expunge.fold_erasure import FoldErasure
 from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
 from expunge.game.losses import LOSSES, ColumnLoss, Loss
@@ -76,6 +79,8 @@ __all__ = [
     "DescentAscent",
     "Erasure",
     "ExpungeError",
+    "FoldEraser",
+    "FoldErasure",
     "InputError",
     "LabelPlan",
     "Loss",
@@ -85,6 +90,7 @@ __all__ = [
     "Moments",
     "NotConverged",
     "NothingLeft",
+    "NothingToFold",
     "NumbersAsClasses",
     "OracleLEACE",
     "PairPCA",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.game.certificate import Certificate
@@ -44,7 +45,7 @@ def certify(
 
     Parameters
     ----------
-    erasure : Erasure, ConditionalErasure or fitted eraser
+    erasure : Erasure, ConditionalErasure, FoldErasure or fitted eraser
     X : array or frame of shape (n, d)
         Rows before erasure.
     y : array of shape (n,) or (n, m)
@@ -97,14 +98,16 @@ def certify(
     chosen = loss_for("auto" if loss is None else loss, concept.kind, concept.width)
     terms: dict[str, Any] = {"fit_intercept": fit_intercept, "alpha": alpha, "tol": tol}
     moments = rows.moments(concept, weights, second=False)
-    if isinstance(found, Erasure):
+    if not isinstance(found, ConditionalErasure):
         kept = kept_in_rows(rows, found, moments, concept, weights)
-        if not as_transformed:
+        if isinstance(found, Erasure) and not as_transformed:
             return _certify(
                 rows, concept, found, chosen, weights=weights, moments=moments, kept=kept, **terms
             )
         # in the type that `transform` is given: halves between two numbers may round either way
-        kept_type = rows.dtype.kind == "f" and rows.eps == np.finfo(rows.dtype).eps
+        kept_type = (
+            as_transformed and rows.dtype.kind == "f" and rows.eps == np.finfo(rows.dtype).eps
+        )
         given = rows.dtype if kept_type else np.dtype(np.float64)
         clean = MappedRows(
             rows, lambda A, which: np.asarray(found.transform(A.astype(given, copy=False)), float)

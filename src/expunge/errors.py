@@ -116,5 +116,9 @@ class SampleTaken(UserWarning):
     """Something that wants all rows in memory was given some of them, at random."""
 
 
+class NothingToFold(UserWarning):
+    """A fold was asked for, and LEACE alone was taken: nothing more would hold on new rows."""
+
+
 class PoolDiffers(UserWarning):
     """Rows with and without labels, passed to one fit, are not of one population."""

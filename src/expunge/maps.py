@@ -1,4 +1,4 @@
-"""The two kinds of map that erase, and how to get one from whatever holds it."""
+"""The kinds of map that erase, and how to get one from whatever holds it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.fold_erasure import FoldErasure
 
 __all__ = ["Map", "as_map"]
 
-Map = Erasure | ConditionalErasure
+Map = Erasure | ConditionalErasure | FoldErasure
 
 
 def as_map(erasure: Any) -> Map:
@@ -20,11 +21,11 @@ def as_map(erasure: Any) -> Map:
 
     Parameters
     ----------
-    erasure : Erasure, ConditionalErasure or fitted eraser
+    erasure : Erasure, ConditionalErasure, FoldErasure or fitted eraser
 
     Returns
     -------
-    Erasure or ConditionalErasure
+    Erasure, ConditionalErasure or FoldErasure
 
     Examples
     --------

@@ -25,8 +25,9 @@ from scipy.special import entr
 
 from expunge.concept import Concept
 from expunge.conditional import ConditionalErasure
-from expunge.erasure import Erasure
+from expunge.fold_erasure import FoldErasure
 from expunge.linalg import Array
+from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.parallel import one_blas_thread
 from expunge.rows.base import Rows
@@ -66,7 +67,7 @@ class PutBack:
 
 
 def rounding_shows(
-    erasure: Erasure | ConditionalErasure,
+    erasure: Map,
     rows: Rows,
     concept: Concept,
     weights: Array | None = None,
@@ -79,7 +80,7 @@ def rounding_shows(
 
     Parameters
     ----------
-    erasure : Erasure or ConditionalErasure
+    erasure : Erasure, ConditionalErasure or FoldErasure
     rows : Rows
         Before erasure, in the type they will be erased in.
     concept : Concept
@@ -120,7 +121,7 @@ def rounding_shows(
         return None
     if not concept.width:
         return None
-    found, read = None, erasure.right.T if isinstance(erasure, Erasure) else erasure.shift
+    found, read = None, _read_by(erasure)
     for size in (GLANCE, SIZE):
         index = _some(rows.n_samples, size)
         part = rows.take(index)
@@ -130,6 +131,13 @@ def rounding_shows(
         if found is not None and found.most <= CLEAR * tol * found.bound:
             break
     return found
+
+
+def _read_by(erasure: Map) -> Array:
+    """Directions (d x r) that an erasure reads, in which nothing is left of the concept."""
+    if isinstance(erasure, ConditionalErasure):
+        return erasure.shift
+    return (erasure.closing if isinstance(erasure, FoldErasure) else erasure).right.T
 
 
 def rows_that_round(rows: Rows) -> NDArray[np.intp]:
@@ -208,12 +216,10 @@ def put_back_by_rounding(
     return PutBack(gap, bound, bits, float(np.mean(own)), shows)
 
 
-def _erased(
-    erasure: Erasure | ConditionalErasure, rows: Rows, concept: Concept
-) -> tuple[Array, Array]:
+def _erased(erasure: Map, rows: Rows, concept: Concept) -> tuple[Array, Array]:
     """The rows after erasure, and rounded to their type as `transform` rounds them: once."""
     X = np.asarray(rows.array(), dtype=np.float64)
-    if isinstance(erasure, Erasure):
+    if not isinstance(erasure, ConditionalErasure):
         exact = erasure.transform(X)
     else:
         labels = np.array(concept.labels, dtype=object)

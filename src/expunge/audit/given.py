@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from expunge.audit.units import flattened
 from expunge.concept import Concept
-from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_rows, check_width, match_labels
 from expunge.inputs.columns import by_name
 from expunge.inputs.several import split_concepts
+from expunge.maps import Map
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
 from expunge.rows.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
@@ -334,7 +334,7 @@ def erased_rows(subject: Any, rows: Rows, concept: Concept, name: str) -> Rows:
     rows of shape (n, e)
     """
     after: Rows
-    if isinstance(subject, Erasure | ConditionalErasure):
+    if isinstance(subject, Map):
         subject.check_width((rows.n_samples, rows.n_features))
         after = ChangedRows(rows, lambda X, index: _erased(subject, X, concept.take(index)))
     else:

@@ -1,6 +1,7 @@
 """The erasers: scikit-learn transformers, one interface, no mathematics of their own."""
 
 from expunge.erasers.base import ERASERS
+from expunge.erasers.fold import FoldEraser
 from expunge.erasers.inlp import INLP
 from expunge.erasers.leace import LEACE, SAL, SPLINCE, MeanProjection
 from expunge.erasers.oracle import OracleLEACE, QuadraticLEACE
@@ -15,6 +16,7 @@ __all__ = [
     "RLACE",
     "SAL",
     "SPLINCE",
+    "FoldEraser",
     "MeanProjection",
     "OracleLEACE",
     "PairPCA",

@@ -24,6 +24,7 @@ from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
 from expunge.errors import InputError, NothingLeft, RoundingShows, UnitsMatter
 from expunge.fingerprint import Fingerprint
+from expunge.fold_erasure import FoldErasure
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.conditional_certificate import certify_conditional
 from expunge.game.kept import Kept, kept_in_moments, kept_in_rows, rows_to_look_at
@@ -43,6 +44,7 @@ from expunge.moments import Moments
 from expunge.parallel import blas_for
 from expunge.pooling.sharpened import PoolRecord
 from expunge.rounding import rounding_shows, rows_that_round
+from expunge.rows.base import Rows
 from expunge.rows.remembered import RememberedRows
 
 __all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
@@ -149,6 +151,12 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """Settings of the certificate: loss, fit_intercept, alpha, tol."""
         return {}
 
+    def _pooled(
+        self, seen: Statistics, data: Data, pool: Rows, groups: NDArray[np.intp] | None
+    ) -> tuple[Statistics, Data]:
+        """What rows without labels add to a fit."""
+        return pooled(seen, data, pool, groups, second=self._second_for_fit(data)), data
+
     # -- scikit-learn contract -------------------------------------------------------------------
 
     def fit(
@@ -206,8 +214,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         together = check_groups(groups, data.rows)
         seen, data = self._statistics(data, second=self._second_for_fit(data))
         if pool is not None:
-            second = self._second_for_fit(data)
-            seen = pooled(seen, data, pool, together, second=second)
+            seen, data = self._pooled(seen, data, pool, together)
         if together is not None and self._needs_concept():
             seen = grouped(seen, data, together)
         result = self._settle(seen, data)
@@ -329,7 +336,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} needs the concept of every row, so it has no erasure_; "
                 "use conditional_erasure_, or transform(X, concept=z)"
             )
-        return found
+        return cast(Erasure, found)
 
     @property
     def certificate_(self) -> Certificate | None:
@@ -539,6 +546,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         if not self._certifies():
             return None
         terms, loss = {**self._certificate_terms(), "kept": kept}, self._loss(moments)
+        assert not isinstance(erasure, FoldErasure)  # which certifies itself
         if isinstance(erasure, ConditionalErasure):
             given = (None,) * 3 if data is None else (data.rows, data.concept, data.weights)
             return certify_conditional(erasure, moments, loss, *given, **terms)

@@ -46,7 +46,9 @@ def fit_record(
     """
     moments = seen.moments
     xz, zz = moments.xz, moments.zz
-    if solution.shift is None:
+    if solution.fold is not None:  # what closes it leaves nothing
+        full = np.zeros_like(xz) if solution.fold.closing.rank else xz
+    elif solution.shift is None:
         full = xz - solution.left @ (solution.right @ xz)
     else:
         full = xz - solution.shift @ zz

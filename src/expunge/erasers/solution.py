@@ -33,6 +33,10 @@ class Solution:
     shift : array of shape (d, m) or None
         For a map that is told the concept; see `ConditionalErasure`. Then left and right are empty.
     maps : array of shape (m, d, d) or None
+    fold : FoldErasure or None
+        For a map that is not linear, in place of all these.
+    choice : Choice or None
+        What held-out rows said of it.
     """
 
     left: Array
@@ -44,6 +48,8 @@ class Solution:
     spectrum: Array | None = None
     shift: Array | None = None
     maps: Array | None = None
+    fold: Any = None
+    choice: Any = None
 
 
 def check_varies(moments: Moments) -> None:

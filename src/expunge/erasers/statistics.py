@@ -18,12 +18,13 @@ __all__ = ["Data", "Statistics"]
 
 @dataclass(frozen=True)
 class Data:
-    """The rows of a fit with their concept, weights and, where one is kept, their task."""
+    """The rows of a fit with their concept and weights, a task and rows without labels."""
 
     rows: Rows
     concept: Concept
     weights: Array | None
     task: Concept | None = None
+    pool: Rows | None = None
 
     def moments(self, *, second: bool) -> Moments:
         """One pass over the rows."""

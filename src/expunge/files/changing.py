@@ -75,7 +75,8 @@ def checksum(erasure: Any, concept: Any = None) -> str:
     """
     digest, found = hashlib.sha256(), map_of(erasure)
     parts = [] if found is None else [getattr(found, name, None) for name in PARTS]
-    for part in [*parts, *_told(concept)]:
+    own = found.tensors() if hasattr(found, "tensors") else {}
+    for part in [*parts, *own.values(), *_told(concept)]:
         if isinstance(part, np.ndarray) and part.dtype.kind != "O":
             digest.update(
                 f"{part.dtype}{part.shape}".encode() + np.ascontiguousarray(part).tobytes()

@@ -66,7 +66,7 @@ def kept_in_rows(
     Parameters
     ----------
     rows : Rows
-    erasure : Erasure or ConditionalErasure
+    erasure : Erasure, ConditionalErasure or FoldErasure
     moments : Moments
         Of the rows.
     concept : Concept
@@ -81,7 +81,7 @@ def kept_in_rows(
     X = np.asarray(rows.take(index).array(), dtype=np.float64)
     few = weights is not None and len(index) == np.count_nonzero(weights)
     w = weights[index] if few and weights is not None else np.ones(len(index))
-    if isinstance(erasure, Erasure):
+    if not getattr(erasure, "needs_concept", False):
         clean = erasure.transform(X)
     else:
         clean = erasure.transform_known(X, concept.take(index))

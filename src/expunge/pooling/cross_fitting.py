@@ -120,6 +120,9 @@ def cross_fit(
     weights: Array | None,
     groups: NDArray[np.intp] | None,
     rng: np.random.Generator,
+    *,
+    ridges: Array = RIDGES,
+    most_numbers: int = MOST_NUMBERS,
 ) -> CrossFit:
     """Train the models and choose their ridge.
 
@@ -134,6 +137,10 @@ def cross_fit(
     groups : int array of shape (n,), optional
         Rows of one group are never in different folds.
     rng : Generator
+    ridges : array
+        To choose from, relative to the variance of a column; largest first.
+    most_numbers : int
+        Of the rows that models are trained on.
 
     Returns
     -------
@@ -141,7 +148,7 @@ def cross_fit(
     """
     folds = fold_numbers(concept, groups, rng)
     w = np.ones(concept.n_samples) if weights is None else weights
-    learnt = _some(rows, w, rng)
+    learnt = _some(rows, w, rng, most_numbers)
     center, units = moments.mean_x, moments.spreads
     X = (np.asarray(rows.take(learnt).array(), dtype=np.float64) - center) / units
     axes = _axes(X)
@@ -149,10 +156,10 @@ def cross_fit(
     known = concept.take(learnt)
     family = _family(concept)
     numbers = range(int(folds.max()) + 1)
-    fits = [family.path(F, known, w[learnt] * (folds[learnt] != k), RIDGES) for k in numbers]
+    fits = [family.path(F, known, w[learnt] * (folds[learnt] != k), ridges) for k in numbers]
     losses = [
         _loss_of(family, F, known, w[learnt], folds[learnt], [fit[j] for fit in fits])
-        for j in range(len(RIDGES))
+        for j in range(len(ridges))
     ]
     best = int(np.argmin([float(w[learnt] @ each) for each in losses]))
     chosen = [fit[best] for fit in fits]
@@ -160,7 +167,7 @@ def cross_fit(
     found = CrossFit(
         own=np.zeros((concept.n_samples, concept.width)),
         gain=_gain(family, known, w[learnt], folds[learnt], groups, learnt, losses[best]),
-        ridge=float(RIDGES[best]),
+        ridge=float(ridges[best]),
         center=center,
         units=units,
         coef=coef,
@@ -176,10 +183,10 @@ def cross_fit(
     return found
 
 
-def _some(rows: Rows, w: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+def _some(rows: Rows, w: Array, rng: np.random.Generator, most_numbers: int) -> NDArray[np.intp]:
     """Numbers of rows that count, as many as fit in memory."""
     counted = np.flatnonzero(w > 0)
-    most = max(2, MOST_NUMBERS // rows.n_features)
+    most = max(2, most_numbers // rows.n_features)
     if len(counted) <= most:
         return counted
     return np.sort(rng.choice(counted, most, replace=False))

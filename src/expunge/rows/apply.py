@@ -22,6 +22,7 @@ from expunge.rows.finite import Watch
 
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
+    from expunge.fold_erasure import FoldErasure
 
 __all__ = ["apply_to_array", "block_map", "overlaps_itself", "rows_of_a_block"]
 
@@ -32,13 +33,17 @@ SPAN_BLOCKS = 16  # blocks a thread does before it looks for more
 
 
 def apply_to_array(
-    erasure: Erasure, X: NDArray[Any], out: NDArray[Any] | None = None, *, check: bool = True
+    erasure: Erasure | FoldErasure,
+    X: NDArray[Any],
+    out: NDArray[Any] | None = None,
+    *,
+    check: bool = True,
 ) -> NDArray[Any]:
     """Erased rows of a real array of the erasure's width.
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure or FoldErasure
     X : array of shape (..., d)
     out : array of the shape and type of the result, optional
         Where to write; may be `X` itself.
@@ -89,7 +94,7 @@ def rows_of_a_block(n_features: int) -> int:
     return max(1, CACHED // n_features)
 
 
-def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array], Array]:
+def block_map(erasure: Erasure | FoldErasure, *, narrow: bool) -> Callable[[Array], Array]:
     """The map on one block of float64, in place.
 
     The coordinates that are taken away are those of x - c. For rows of float64 it is x - c that is
@@ -99,7 +104,7 @@ def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array], Array]:
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure or FoldErasure
     narrow : bool
         Whether the rows were, and the result will be, float32 or less.
 
@@ -109,6 +114,8 @@ def block_map(erasure: Erasure, *, narrow: bool) -> Callable[[Array], Array]:
         Of an array of shape (k, d) in C order; gives the coordinates that were taken away, of
         shape (k, r) or, at rank 1, (k,).
     """
+    if not hasattr(erasure, "offset"):  # a map that is not affine does blocks by itself
+        return erasure.erase_block
     left, right = np.ascontiguousarray(erasure.left.T), erasure.right.T
     center, offset = erasure.center, erasure.offset
     few = max(1, CENTRED // erasure.n_features)

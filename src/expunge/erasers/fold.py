@@ -1,0 +1,282 @@
+"""The fold: an eraser that hides the classes from predictors that are not linear, too."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.concept import Concept
+from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
+from expunge.erasure import Erasure
+from expunge.errors import NothingToFold
+from expunge.fold_erasure import FoldErasure
+from expunge.folding.build import FoldPlan, build, fold_of, only_leace
+from expunge.folding.choice import Choice, choose
+from expunge.folding.predictor import LinearPredictor, discriminant, logistic
+from expunge.game.certificate import Certificate, certify
+from expunge.game.kept import Kept
+from expunge.game.result import Step
+from expunge.inputs import ConceptType, check_choice, check_number, check_rng
+from expunge.linalg import Array
+from expunge.maps import Map
+from expunge.moments import Moments
+from expunge.rows.base import Rows
+from expunge.rows.mapped import MappedRows
+
+__all__ = ["FoldEraser"]
+
+CHANCE = 2.0  # standard errors above chance below which a predictor predicts nothing
+
+
+@register
+class FoldEraser(BaseEraser):
+    """Lay the classes upon each other, so that predictors that are not linear find less, too.
+
+    A projection hides a concept from linear predictors; clusters and shapes stay. A fold moves the
+    rows of each class, as x itself predicts it, onto the barycentre of all classes: by a shift, by
+    a Gaussian map that makes covariances equal, and, with `rounds`, by local moves that mix
+    clusters. LEACE at the end keeps the linear guarantee exact on the rows of the fit.
+    Nothing but x is needed at transform time.
+
+    It hides from probes as far as these rows tell how the classes differ: d² numbers of each class
+    are estimated. More rows help, and rows without labels do as well: pass the rows that will be
+    published as ``fit(X, y, unlabelled=U)``.
+
+    Parameters
+    ----------
+    transport : {"gaussian", "shift"}
+        What is done to a predicted class. "shift" equals only means.
+    shrinkage : float or "auto"
+        Share of the differences between covariances that is taken for noise. "auto" measures every
+        direction on rows that did not choose it, and takes the fold only if a held-out probe reads
+        less after it than after LEACE.
+    directions : int or "auto"
+        In how many directions covariances are made equal.
+    rounds : int
+        Of local moves. Each takes a thousand distances for every row, and hides more at a larger
+        change.
+    predictor : {"logistic", "discriminant"}
+        Of the class. "discriminant" needs only moments, so that it can be streamed: moments of the
+        classes themselves are then taken for those of the predicted ones.
+    random_state : int, Generator or None
+    concept_type : {"auto", "classes"}
+    strength : float
+        From 0, the identity, to 1, the full fold. Below 1 only the mean is still guaranteed.
+
+    Attributes
+    ----------
+    erasure_ : FoldErasure
+    certificate_ : Certificate
+        Of linear predictors. None after a stream, which has no rows to look at.
+    choice_ : Choice or None
+        What the held-out probe read after each candidate, where one was asked.
+
+    Notes
+    -----
+    A stream (`partial_fit`) needs numbers for `shrinkage` and `directions`, no rounds and
+    ``predictor="discriminant"``. It gives the maps of a fit on all rows, but has no closing LEACE:
+    class means are equal as far as classes are predicted rightly.
+
+    References
+    ----------
+    Agueh, Carlier (2011), Barycenters in the Wasserstein space, for what classes are moved to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 600)
+    >>> X = rng.normal(size=(600, 3)) * np.where(y, 3.0, 1.0)[:, None] + np.outer(y, [12, 0, 0])
+    >>> eraser = ex.FoldEraser().fit(X, y)
+    >>> clean = eraser.transform(X)
+    >>> [round(float(clean[y == k].std()), 1) for k in (0, 1)], eraser.certificate_.erased
+    ([2.0, 2.0], True)
+    """
+
+    guarantees = frozenset({"equal_means", "zero_cross_covariance", "mean_preserved"})
+    kinds = frozenset({"classes"})
+
+    def __init__(
+        self,
+        *,
+        transport: Literal["gaussian", "shift"] = "gaussian",
+        shrinkage: float | Literal["auto"] = "auto",
+        directions: int | Literal["auto"] = "auto",
+        rounds: int = 0,
+        predictor: Literal["logistic", "discriminant"] = "logistic",
+        random_state: Any = 0,
+        concept_type: ConceptType = "auto",
+        strength: float = 1.0,
+    ) -> None:
+        self.transport = transport
+        self.shrinkage = shrinkage
+        self.directions = directions
+        self.rounds = rounds
+        self.predictor = predictor
+        self.random_state = random_state
+        self.concept_type = concept_type
+        self.strength = strength
+
+    @property
+    def erasure_(self) -> FoldErasure:  # type: ignore[override]
+        """The fitted `FoldErasure`."""
+        return cast(FoldErasure, self._settled()[0])
+
+    @property
+    def choice_(self) -> Choice | None:
+        """What the held-out probe read; None where none was asked."""
+        return cast("Choice | None", self._settled()[2].choice)
+
+    # -- what the base asks for ------------------------------------------------------------------
+
+    def _check_parameters(self, n_features: int) -> None:
+        check_choice(self.transport, ("gaussian", "shift"), "transport")
+        check_choice(self.predictor, ("logistic", "discriminant"), "predictor")
+        if self.shrinkage != "auto":
+            check_number(self.shrinkage, "shrinkage", most=1.0)
+        if self.directions != "auto":
+            check_number(self.directions, "directions", whole=True, most=n_features)
+        check_number(self.rounds, "rounds", whole=True, most=1000)
+        check_rng(self.random_state)
+
+    def _why_not_streaming(self) -> str:
+        if self.predictor != "discriminant":
+            return "predictor='logistic' needs the rows; take 'discriminant'"
+        if self.transport == "gaussian" and "auto" in (self.shrinkage, self.directions):
+            return "'auto' is chosen on rows; give numbers for shrinkage and directions"
+        if self.rounds:
+            return "rounds of local moves need the rows"
+        return ""
+
+    def _why_not_pooling(self) -> str:
+        return ""
+
+    def _pooled(
+        self, seen: Statistics, data: Data, pool: Rows, groups: NDArray[np.intp] | None
+    ) -> tuple[Statistics, Data]:
+        """Rows without labels are folded by their predicted class; sums of the labelled stay."""
+        return seen, replace(data, pool=pool)
+
+    def _needs_class_moments(self) -> bool:
+        return self.predictor == "discriminant"
+
+    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
+        if data is None:
+            fold, choice, solver = self._from_moments(seen), None, "gaussian"
+        else:
+            fold, choice, solver = self._from_rows(seen, data)
+        d = seen.moments.n_features
+        nothing = np.zeros((d, 0)), np.zeros((0, d))
+        center, history = seen.moments.mean_x, (Step(1, 0.0),)
+        return Solution(*nothing, center, solver, 0.0, history, fold=fold, choice=choice)
+
+    def _plan(self) -> FoldPlan:
+        return FoldPlan(self.transport, self.shrinkage, self.directions, self.rounds)
+
+    def _from_moments(self, seen: Statistics) -> FoldErasure:
+        assert seen.by_class is not None
+        classes = [seen.by_class[label] for label in seen.moments.labels]
+        known = {code: (part, ()) for code, part in enumerate(classes)}
+        predictor = discriminant(seen.moments, classes)
+        return fold_of(known, seen.moments.mean_x, predictor, self._plan(), seen.moments.labels)
+
+    def _from_rows(self, seen: Statistics, data: Data) -> tuple[FoldErasure, Choice | None, str]:
+        rng, choice = check_rng(self.random_state), None
+        moments = seen.moments
+        predictor = self._predictor(data.rows, data.concept, moments, data.weights, seen, rng)
+        if predictor.accuracy is not None:
+            chance = 1 / data.concept.width
+            if predictor.accuracy < chance + CHANCE * predictor.error:
+                _warn(f"a linear predictor tells {100 * predictor.accuracy:.1f} % of them")
+                return only_leace(moments, predictor), None, "leace"
+        if self.shrinkage == "auto":
+            choice = choose(data.rows, data.concept, data.weights, self._candidates(rng), rng)
+            if choice.name == "leace":
+                few = "there are too few rows to tell whether a fold holds on new ones"
+                _warn(_readings(choice) if choice.accuracy else few)
+                return only_leace(moments, predictor), choice, "leace"
+        fold = build(
+            data.rows,
+            data.concept,
+            data.weights,
+            predictor,
+            self._plan(),
+            rng,
+            pool=data.pool,
+            by_label=self.predictor == "discriminant",
+        )
+        return fold, choice, "fold"
+
+    def _predictor(
+        self,
+        rows: Rows,
+        concept: Concept,
+        moments: Moments,
+        weights: Array | None,
+        seen: Statistics | None,
+        rng: np.random.Generator,
+    ) -> LinearPredictor:
+        if self.predictor == "logistic":
+            return logistic(rows, concept, moments, weights, rng)
+        known = rows.read(concept, weights, by_class=True) if seen is None else seen
+        by_class = known.by_class
+        assert by_class is not None
+        return discriminant(moments, [by_class[label] for label in moments.labels])
+
+    def _candidates(self, rng: np.random.Generator) -> dict[str, Any]:
+        """LEACE, the fold, and the fold with its rounds, as functions of rows to fit on."""
+
+        def with_(plan: FoldPlan | None) -> Any:
+            def fit(rows: Rows, concept: Concept, weights: Array | None) -> Any:
+                moments = rows.moments(concept, weights)
+                predictor = self._predictor(rows, concept, moments, weights, None, rng)
+                if plan is None:
+                    return only_leace(moments, predictor).transform
+                by_label = self.predictor == "discriminant"
+                fold = build(rows, concept, weights, predictor, plan, rng, by_label=by_label)
+                return fold.transform
+
+            return fit
+
+        return {"leace": with_(None), "fold": with_(self._plan())}
+
+    def _map(self, seen: Statistics, solution: Solution, meta: dict[str, Any]) -> Map:
+        fold: FoldErasure = solution.fold
+        return fold.with_(strength=self.strength, meta=meta)
+
+    def _certify(
+        self, erasure: Map, moments: Moments, data: Data | None, kept: Kept | None
+    ) -> Certificate | None:
+        if data is None or kept is None:
+            return None
+        clean = MappedRows(
+            data.rows, lambda X, which: erasure.transform(np.asarray(X, dtype=np.float64))
+        )
+        terms = {**self._certificate_terms(), "kept": kept, "floor": kept.least}
+        identity = Erasure.identity(moments.n_features)
+        loss = self._loss(moments)
+        return certify(clean, data.concept, identity, loss, weights=data.weights, **terms)
+
+    def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
+        told = None if solution.choice is None else solution.choice.to_meta()
+        return {**super()._meta(seen, solution, kept), "held_out_probe": told}
+
+
+def _readings(choice: Choice) -> str:
+    read = {name: f"{100 * value:.1f} %" for name, value in choice.accuracy.items()}
+    return f"on held-out rows a probe tells {read['fold']} after the fold, {read['leace']} after it"
+
+
+def _warn(why: str) -> None:
+    warnings.warn(
+        NothingToFold(
+            f"FoldEraser does no more than LEACE here: {why}. More labelled rows, or rows without "
+            "labels (unlabelled=), may change that"
+        ),
+        stacklevel=6,
+    )

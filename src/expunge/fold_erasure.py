@@ -1,0 +1,333 @@
+"""The fold: each predicted class is laid upon the others. The frozen map that is saved and applied.
+
+    k  = argmax (x - c) C + b                                   the class that x itself predicts
+    x₁ = x + s_k + L M_k R (x + s_k - c)                        shift and Gaussian map of that class
+    x₂ = x₁ + Σ_j p_j(x₁) t_kj,   p = softmax (h_k - ‖x₁ - m‖²) / w        a round of local moves
+    x' = x₂ - closing erasure                                   the linear guarantee
+
+Only x is needed. What is left of the class is what of it x does not determine, or the maps miss.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge import artifact
+from expunge.blas import subtract_product
+from expunge.concept import Label
+from expunge.erasure import Erasure
+from expunge.errors import InputError
+from expunge.inputs import check_number
+from expunge.inputs.matrices import apply_map, as_matrix
+from expunge.inputs.widths import check_width
+from expunge.linalg import Array
+from expunge.meta import plain_meta
+from expunge.rows.apply import block_map
+
+__all__ = ["Cells", "FoldErasure", "soft_cells"]
+
+FEW = 1 << 20  # distances held at once
+PARTS = ("coef", "intercept", "center", "shifts", "left", "right", "maps")
+CLOSING = ("closing_left", "closing_right", "closing_center")
+ROUNDS = ("cell_centers", "cell_units", "cell_potentials", "cell_shifts", "cell_widths")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One round of local moves: cells that hold the same share of every class, and their shifts.
+
+    Attributes
+    ----------
+    centers : array of shape (J, d)
+        In `units`.
+    units : array of shape (d,)
+    potentials : array of shape (c, J)
+        What makes cells wider or narrower for a class, so that it fills them as the others do.
+    shifts : array of shape (c, J, d)
+    width : float
+        How soft the borders are, a squared distance.
+    """
+
+    centers: Array
+    units: Array
+    potentials: Array
+    shifts: Array
+    width: float
+
+    def move(self, X: Array, code: int) -> None:
+        """Move rows (n x d) of one class, in place."""
+        few = max(1, FEW // len(self.centers))
+        for lo in range(0, len(X), few):
+            X[lo : lo + few] += self.shares(X[lo : lo + few], code) @ self.shifts[code]
+
+    def shares(self, X: Array, code: int) -> Array:
+        """How much (n x J) each row of a class belongs to each cell."""
+        return soft_cells(X / self.units, self.centers, self.potentials[code], self.width)
+
+
+def soft_cells(Z: Array, centers: Array, potentials: Array, width: float) -> Array:
+    """Softmax of (potential - squared distance) / width over the cells (n x J)."""
+    scores = 2 * (Z @ centers.T)
+    scores += potentials - np.einsum("ij,ij->i", centers, centers)
+    scores -= scores.max(axis=1, keepdims=True)
+    scores /= width
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return np.asarray(scores)
+
+
+class FoldErasure:
+    """The map that sends each predicted class onto the barycentre of all, then erases linearly.
+
+    Made by `FoldEraser`. It takes rows wherever an `Erasure` does, but is not linear: it cannot be
+    folded into weights, nor be one matrix of an index, and it jumps where the predicted class does.
+
+    Parameters
+    ----------
+    coef : array of shape (d, c)
+    intercept : array of shape (c,)
+        Scores of the classes are ``(x - center) @ coef + intercept``; the largest is predicted.
+    center : array of shape (d,)
+    shifts : array of shape (c, d)
+        Added to rows of a class first.
+    left : array of shape (d, r)
+    right : array of shape (r, d)
+    maps : array of shape (c, r, r)
+        What is added to the identity, class by class, in the coordinates that `right` reads.
+    labels : sequence
+        The classes.
+    closing : Erasure
+        Applied last.
+    cells : sequence of Cells
+        Rounds of local moves before that.
+    strength : float
+        From 0, the identity, to 1.
+    meta : mapping, optional
+        What made it; JSON values only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 600)
+    >>> X = rng.normal(size=(600, 3)) * np.where(y, 3.0, 1.0)[:, None] + np.outer(y, [12, 0, 0])
+    >>> fold = ex.FoldEraser().fit(X, y).erasure_
+    >>> fold
+    FoldErasure(2 classes of 3 features, by FoldEraser)
+    >>> clean = fold.transform(X)
+    >>> bool(abs(clean[y == 0].std() / clean[y == 1].std() - 1) < 0.1)
+    True
+    """
+
+    needs_concept = False
+
+    def __init__(
+        self,
+        coef: Any,
+        intercept: Any,
+        center: Any,
+        shifts: Any,
+        left: Any,
+        right: Any,
+        maps: Any,
+        labels: Any,
+        *,
+        closing: Erasure,
+        cells: Sequence[Cells] = (),
+        strength: float = 1.0,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_number(strength, "strength", most=1.0)
+        given = dict(zip(PARTS, (coef, intercept, center, shifts, left, right, maps), strict=True))
+        parts = {name: _frozen(values, name) for name, values in given.items()}
+        self.coef, self.intercept, self.center = (parts[name] for name in PARTS[:3])
+        self.shifts, self.left, self.right, self.maps = (parts[name] for name in PARTS[3:])
+        self.labels: tuple[Label, ...] = tuple(labels)
+        self.closing, self.cells, self.strength = closing, tuple(cells), float(strength)
+        self._meta = plain_meta(meta)
+        c, d, r = len(self.labels), self.center.size, self.left.shape[-1]
+        wanted = dict(zip(PARTS, _shapes(c, d, r), strict=True))
+        odd = [name for name, shape in wanted.items() if parts[name].shape != shape]
+        if odd or c < 2 or closing.n_features != d or not _fit(self.cells, c, d):
+            raise InputError(
+                f"The parts do not fit {c} classes and {d} features",
+                ", ".join(f"{name} {parts[name].shape}" for name in odd) or "cells or closing",
+                "See the parameters of FoldErasure",
+            )
+
+    @property
+    def n_features(self) -> int:
+        """Width of the rows it applies to."""
+        return int(self.center.size)
+
+    @property
+    def rank(self) -> int:
+        """Directions in which rows of a class are mapped."""
+        return int(self.left.shape[1])
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What made it (a copy)."""
+        return copy.deepcopy(self._meta)
+
+    def check_width(self, shape: tuple[int, ...]) -> None:
+        """Refuse rows of another width than this erasure is for."""
+        check_width(shape[-1] if shape else 0, self.n_features, received=f"shape {tuple(shape)}")
+
+    def transform(self, X: Any, out: Any = None) -> NDArray[Any]:
+        """Erased rows, in one pass and one block at a time.
+
+        Parameters
+        ----------
+        X : array, frame or Rows of shape (n, d); arrays and torch tensors of shape (..., d) too
+            Floating types are kept; integers and booleans give float64.
+        out : array or tensor of the shape and type of the result, str or path, optional
+            As of `Erasure.transform`.
+
+        Returns
+        -------
+        array of the shape of X, or rows of the new file
+        """
+        return cast(NDArray[Any], apply_map(self, X, out))
+
+    def __call__(self, X: Any) -> NDArray[Any]:
+        """Erased rows; the same as `transform`."""
+        return self.transform(X)
+
+    def predict(self, X: NDArray[Any]) -> NDArray[np.intp]:
+        """The number of the class that each row (n x d) predicts."""
+        scores = (np.asarray(X, dtype=np.float64) - self.center) @ self.coef + self.intercept
+        return np.asarray(scores.argmax(axis=1))
+
+    def erase_block(self, block: Array) -> Array:
+        """Erase a block (k x d) of float64 in place; what comes back is infinite where rows are."""
+        before = block.copy() if self.strength < 1 else None
+        scores = (block - self.center) @ self.coef + self.intercept
+        codes = scores.argmax(axis=1)
+        block += self.shifts[codes]
+        coordinates = (block - self.center) @ self.right.T
+        for code in range(len(self.labels)):
+            own = np.flatnonzero(codes == code)
+            coordinates[own] = coordinates[own] @ self.maps[code].T
+        if self.rank:
+            subtract_product(block, -coordinates, np.ascontiguousarray(self.left.T))
+        for cells in self.cells:
+            for code in range(len(self.labels)):
+                own = np.flatnonzero(codes == code)
+                moved = block[own]
+                cells.move(moved, code)
+                block[own] = moved
+        block_map(self.closing, narrow=False)(block)
+        if before is not None:
+            block -= before
+            block *= self.strength
+            block += before
+        return np.asarray(scores)
+
+    def with_(self, **parts: Any) -> FoldErasure:
+        """The same fold with other parts, named as when it is made."""
+        own = {name: getattr(self, name) for name in (*PARTS, "labels", "closing", "cells")}
+        return FoldErasure(**{**own, "strength": self.strength, "meta": self._meta, **parts})
+
+    def tensors(self) -> dict[str, Array]:
+        """All numbers of the map by name, as a file holds them."""
+        found = {name: getattr(self, name) for name in PARTS}
+        center = np.zeros(self.n_features) if self.closing.center is None else self.closing.center
+        closing = (self.closing.left, self.closing.right, center)
+        found.update(zip(CLOSING, closing, strict=True))
+        if self.cells:
+            rounds = [(r.centers, r.units, r.potentials, r.shifts, r.width) for r in self.cells]
+            stacked = [np.stack(list(map(np.asarray, each))) for each in zip(*rounds, strict=True)]
+            found.update(zip(ROUNDS, stacked, strict=True))
+        return found
+
+    def save(self, path: str | os.PathLike[str], *, date: str | None = None) -> None:
+        """Write to a safetensors file, atomically; equal folds give equal bytes.
+
+        Parameters
+        ----------
+        path : str or path
+        date : str, optional
+            Recorded in `meta` if given; the clock is never read.
+        """
+        header = {
+            "kind": "fold_erasure",
+            "labels": list(self.labels),
+            "strength": self.strength,
+            "meta": self._meta if date is None else {**self._meta, "date": date},
+        }
+        artifact.write(path, self.tensors(), header)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FoldErasure:
+        """Read from a file; runs no code from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        FoldErasure
+
+        Raises
+        ------
+        BadArtifact
+            If the file is damaged, truncated, foreign or of a newer format.
+        """
+        header, tensors = artifact.read(
+            path, kind="fold_erasure", names=lambda header: ((*PARTS, *CLOSING), ROUNDS)
+        )
+        try:
+            rounds = [tensors[name] for name in ROUNDS if name in tensors]
+            return cls(
+                **{name: tensors[name] for name in PARTS},
+                labels=header["labels"],
+                closing=Erasure(*(tensors[name] for name in CLOSING)),
+                cells=[Cells(a, b, c, d, float(e)) for a, b, c, d, e in zip(*rounds, strict=True)],
+                strength=header["strength"],
+                meta=header["meta"],
+            )
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
+
+    def __repr__(self) -> str:
+        method = self._meta.get("method")
+        origin = f", by {method}" if method else ""
+        rounds = f", {len(self.cells)} rounds" if self.cells else ""
+        return (
+            f"FoldErasure({len(self.labels)} classes of {self.n_features} features{rounds}{origin})"
+        )
+
+
+def _shapes(c: int, d: int, r: int) -> tuple[tuple[int, ...], ...]:
+    return (d, c), (c,), (d,), (c, d), (d, r), (r, d), (c, r, r)
+
+
+def _fit(rounds: Sequence[Cells], c: int, d: int) -> bool:
+    """Whether cells are those of c classes and d features, and numbers."""
+    for cells in rounds:
+        J = len(cells.centers)
+        shapes = (J, d), (d,), (c, J), (c, J, d)
+        parts = cells.centers, cells.units, cells.potentials, cells.shifts
+        if any(part.shape != shape for part, shape in zip(parts, shapes, strict=True)):
+            return False
+        if not all(np.isfinite(part).all() for part in parts) or not 0 < cells.width < np.inf:
+            return False
+    return True
+
+
+def _frozen(values: Any, name: str) -> Array:
+    array = np.array(as_matrix(values, name=name), dtype=np.float64, order="C")
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite", "NaN or infinity", "Fit it again")
+    array.flags.writeable = False
+    return array

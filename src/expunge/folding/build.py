@@ -1,0 +1,231 @@
+"""A fold from rows: predicted classes, their maps, local moves, the closing erasure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.concept import Concept, Label
+from expunge.erasure import Erasure
+from expunge.fold_erasure import Cells, FoldErasure
+from expunge.folding.gaussian import ClassMoments, GaussianMaps, gaussian_maps
+from expunge.folding.local_moves import MOST_ROWS, fit_cells
+from expunge.folding.predictor import LinearPredictor
+from expunge.game.oblique import least_change
+from expunge.linalg import Array
+from expunge.moments import Moments
+from expunge.rows.base import Rows
+from expunge.rows.lazy_rows import JoinedRows
+from expunge.rows.mapped import MappedRows
+
+__all__ = ["FoldPlan", "build", "fold_of", "only_leace"]
+
+PARTS = 5  # of the rows, to tell differences from noise
+MOST_NUMBERS = 1 << 26  # in the moments of all classes and parts
+FEWEST = 2  # rows of a class that have a covariance
+
+
+@dataclass(frozen=True)
+class FoldPlan:
+    """Which fold to build; see `FoldEraser`."""
+
+    transport: Literal["shift", "gaussian"] = "gaussian"
+    shrinkage: float | Literal["auto"] = "auto"
+    directions: int | Literal["auto"] = "auto"
+    rounds: int = 0
+
+
+def build(
+    rows: Rows,
+    concept: Concept,
+    weights: Array | None,
+    predictor: LinearPredictor,
+    plan: FoldPlan,
+    rng: np.random.Generator,
+    pool: Rows | None = None,
+    by_label: bool = False,
+) -> FoldErasure:
+    """The fold of the predicted classes, closed by the least change that erases what is left.
+
+    Parameters
+    ----------
+    rows : Rows
+    concept : Concept of kind "classes"
+    weights : array of shape (n,), optional
+    predictor : LinearPredictor
+    plan : FoldPlan
+    rng : Generator
+    pool : Rows, optional
+        Rows without labels, whose predicted classes count too.
+    by_label : bool
+        Whether maps are those of the classes themselves, as a stream has them.
+
+    Returns
+    -------
+    FoldErasure
+    """
+    every = rows if pool is None else JoinedRows(rows, pool)
+    codes = predictor.predict(every)
+    w = _joined_weights(weights, rows.n_samples, every.n_samples)
+    if by_label:
+        seen, mean = _class_moments(rows, concept.values, weights, concept.width, plan, rng)
+    else:
+        seen, mean = _class_moments(every, codes, w, concept.width, plan, rng)
+    fold = fold_of(seen, mean, predictor, plan, concept.labels)
+    if plan.rounds:
+        fold = _with_rounds(fold, every, codes, w, plan.rounds, rng)
+    return _closed(fold, _after(rows, fold, concept, weights))
+
+
+def _after(rows: Rows, fold: FoldErasure, concept: Concept, weights: Array | None) -> Moments:
+    """Moments of the rows after a fold, with the concept: one pass."""
+    moved = MappedRows(rows, lambda X, which: fold.transform(np.asarray(X, dtype=np.float64)))
+    return moved.moments(concept, weights, second=True)
+
+
+def _closed(fold: FoldErasure, moments: Moments) -> FoldErasure:
+    """The fold followed by LEACE, for rows with these moments after it."""
+    left, right = least_change(
+        moments.cov_xx, moments.cov_xz, moments.cov_zz, eps=np.finfo(np.float64).eps
+    )
+    return fold.with_(closing=Erasure(left, right, moments.mean_x))
+
+
+def only_leace(moments: Moments, predictor: LinearPredictor) -> FoldErasure:
+    """A fold whose classes are left where they are: LEACE alone."""
+    d, c = moments.n_features, len(moments.labels)
+    still = GaussianMaps(np.zeros((d, 0)), np.zeros((0, d)), np.zeros((c, 0, 0)))
+    fold = _fold(predictor, np.zeros((c, d)), still, moments.labels)
+    left, right = least_change(moments.cov_xx, moments.cov_xz, moments.cov_zz, eps=moments.eps)
+    return fold.with_(closing=Erasure(left, right, moments.mean_x))
+
+
+def fold_of(
+    seen: Mapping[int, tuple[Moments, Sequence[Moments]]],
+    mean: Array,
+    predictor: LinearPredictor,
+    plan: FoldPlan,
+    labels: tuple[Label, ...],
+) -> FoldErasure:
+    """Shift and Gaussian maps from the moments of the classes; nothing closes it yet.
+
+    Parameters
+    ----------
+    seen : mapping of class number to (Moments, Moments of its parts)
+        Classes that are not there stay where they are.
+    mean : array of shape (d,)
+        Where all classes are moved to.
+    predictor : LinearPredictor
+    plan : FoldPlan
+    labels : tuple
+
+    Returns
+    -------
+    FoldErasure
+    """
+    d, c = len(mean), len(labels)
+    there = sorted(seen)
+    shifts = np.zeros((c, d))
+    for code in there:
+        shifts[code] = mean - seen[code][0].mean_x
+    found = GaussianMaps(np.zeros((d, 0)), np.zeros((0, d)), np.zeros((c, 0, 0)))
+    if plan.transport == "gaussian" and len(there) > 1:
+        classes = ClassMoments([seen[k][0] for k in there], [seen[k][1] for k in there])
+        own = gaussian_maps(classes, shrinkage=plan.shrinkage, directions=plan.directions)
+        maps = np.zeros((c, *own.maps.shape[1:]))
+        maps[there] = own.maps
+        found = replace(own, maps=maps)
+    moved = replace(
+        predictor,
+        center=mean,
+        intercept=predictor.intercept + (mean - predictor.center) @ predictor.coef,
+    )
+    return _fold(moved, shifts, found, labels)
+
+
+def _fold(
+    predictor: LinearPredictor, shifts: Array, maps: GaussianMaps, labels: tuple[Label, ...]
+) -> FoldErasure:
+    return FoldErasure(
+        predictor.coef,
+        predictor.intercept,
+        predictor.center,
+        shifts,
+        maps.left,
+        maps.right,
+        maps.maps,
+        labels,
+        closing=Erasure.identity(len(predictor.center)),
+    )
+
+
+def _joined_weights(weights: Array | None, n: int, total: int) -> Array | None:
+    """Weights of labelled rows, and their mean for those without labels."""
+    if weights is None:
+        return None
+    return np.concatenate([weights, np.full(total - n, weights.mean())])
+
+
+def _class_moments(
+    rows: Rows,
+    codes: NDArray[np.intp],
+    weights: Array | None,
+    c: int,
+    plan: FoldPlan,
+    rng: np.random.Generator,
+) -> tuple[dict[int, tuple[Moments, list[Moments]]], Array]:
+    """Moments of every class, whole and in parts, and the mean of all rows: one pass."""
+    parts = 1
+    if plan.transport == "gaussian" and plan.shrinkage == "auto":
+        parts = int(np.clip(MOST_NUMBERS // (c * rows.n_features**2), 2, PARTS))
+    numbers = rng.permutation(len(codes)) % parts
+    both = Concept("classes", codes * parts + numbers, tuple(range(c * parts)))
+    read = rows.read(both, weights, second=False, by_class=True)
+    assert read.by_class is not None
+    found: dict[int, tuple[Moments, list[Moments]]] = {}
+    for code in range(c):
+        own = [
+            read.by_class[code * parts + part]
+            for part in range(parts)
+            if code * parts + part in read.by_class
+        ]
+        if own and sum(part.n for part in own) >= FEWEST:
+            whole = own[0]
+            for part in own[1:]:
+                whole = whole.merge(part)
+            found[code] = whole, own if len(own) > 1 else []
+    return found, read.moments.mean_x
+
+
+def _with_rounds(
+    fold: FoldErasure,
+    rows: Rows,
+    codes: NDArray[np.intp],
+    weights: Array | None,
+    rounds: int,
+    rng: np.random.Generator,
+) -> FoldErasure:
+    """The fold with rounds of local moves, found on up to 40,000 rows."""
+    index = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
+    if len(index) > MOST_ROWS:
+        index = np.sort(rng.choice(index, MOST_ROWS, replace=False))
+    X = fold.transform(np.asarray(rows.take(index).array(), dtype=np.float64))
+    w = np.ones(len(index)) if weights is None else weights[index]
+    own = codes[index]
+    shares = np.bincount(own, weights=w, minlength=len(fold.labels)) / w.sum()
+    cells: list[Cells] = []
+    for _ in range(rounds):
+        found = fit_cells(X, own, w, shares, rng)
+        if found is None:
+            break
+        for code in range(len(shares)):
+            at = np.flatnonzero(own == code)
+            moved = X[at]
+            found.move(moved, code)
+            X[at] = moved
+        cells.append(found)
+    return fold.with_(cells=cells)

@@ -1,0 +1,156 @@
+"""Which fold holds on rows it has not seen: candidates are judged by a probe inside the fit's rows.
+
+Some rows fit every candidate; on the others a kernel probe is trained and tested, both ways round.
+The candidate from which it reads the class least is taken, and the first one, LEACE, wins where
+nothing is better beyond chance: so a fold is not worse than LEACE but by bad luck of these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from expunge.concept import Concept
+from expunge.linalg import Array
+from expunge.rows.base import Rows
+from expunge.rows.dense import DenseRows
+
+__all__ = ["Choice", "choose", "probe_accuracy"]
+
+MOST_ROWS = 10_000  # that take part
+MOST_NUMBERS = 1 << 23
+TO_FIT = 0.6  # share of them that the candidates are fitted on
+WIDTHS = (0.5, 2.0)  # of the kernel, times 1 / d, for standardised columns
+RIDGE = 0.1
+FEWEST = 40  # rows of a class below which a probe tells nothing
+SURE = 0.5  # standard errors by which a fold must be better than LEACE
+
+Candidate = Callable[[Rows, Concept, Array | None], Callable[[Array], Array]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a probe read after each candidate.
+
+    Attributes
+    ----------
+    name : str
+        Of the candidate that was taken.
+    accuracy : mapping of str to float
+        Mean share over the classes that the probe tells rightly; empty where there are too few
+        rows to tell.
+    error : float
+        Standard error of one of them.
+    """
+
+    name: str
+    accuracy: Mapping[str, float]
+    error: float
+
+    def to_meta(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "chosen": self.name,
+            "accuracy": {name: round(value, 4) for name, value in self.accuracy.items()},
+            "error": round(self.error, 4),
+        }
+
+
+def choose(
+    rows: Rows,
+    concept: Concept,
+    weights: Array | None,
+    candidates: Mapping[str, Candidate],
+    rng: np.random.Generator,
+) -> Choice:
+    """Fit every candidate on some of the rows and probe the others.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of many, some take part.
+    concept : Concept of kind "classes"
+    weights : array of shape (n,), optional
+    candidates : mapping of str to function of rows, concept and weights
+        Each gives a function from rows (k x d) to erased rows. The first is the safe one.
+    rng : Generator
+
+    Returns
+    -------
+    Choice
+    """
+    names = list(candidates)
+    counted = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights > 0)
+    index = rng.permutation(counted)[: min(MOST_ROWS, MOST_NUMBERS // rows.n_features)]
+    cut = int(TO_FIT * len(index))
+    fitted, first, second = index[:cut], *np.array_split(index[cut:], 2)
+    parts = [np.bincount(concept.values[part], minlength=concept.width) for part in (first, second)]
+    if min(part.min() for part in parts) < FEWEST:
+        return Choice(names[0], {}, 0.0)
+    take = {
+        key: np.asarray(rows.take(np.sort(part)).array(), dtype=np.float64)
+        for key, part in (("fit", fitted), ("first", first), ("second", second))
+    }
+    z = {
+        key: concept.take(np.sort(part))
+        for key, part in (("fit", fitted), ("first", first), ("second", second))
+    }
+    w = None if weights is None else weights[np.sort(fitted)]
+    found = {}
+    for name, candidate in candidates.items():
+        erase = candidate(DenseRows(take["fit"]), z["fit"], w)
+        A, B = erase(take["first"]), erase(take["second"])
+        both = (
+            probe_accuracy(A, z["first"].values, B, z["second"].values, concept.width),
+            probe_accuracy(B, z["second"].values, A, z["first"].values, concept.width),
+        )
+        found[name] = float(np.mean(both))
+    error = float(np.sqrt((0.25 / (parts[0] + parts[1])).sum()) / concept.width)
+    best = min(found, key=lambda name: found[name])
+    if found[best] > found[names[0]] - SURE * error:
+        best = names[0]
+    return Choice(best, found, error)
+
+
+def probe_accuracy(X: Array, y: Array, new: Array, new_y: Array, n_classes: int) -> float:
+    """Mean share over the classes that a kernel machine tells rightly; the better of two widths.
+
+    Least squares on indicators with a Gaussian kernel, every class weighted alike.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    y : int array of shape (n,)
+    new : array of shape (k, d)
+    new_y : int array of shape (k,)
+    n_classes : int
+
+    Returns
+    -------
+    float
+    """
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    units = np.where(spread > 1e-9 * (np.abs(mean) + spread.max(initial=0.0)), spread, np.inf)
+    A, B = (X - mean) / units, (new - mean) / units
+    own, across = _squares(A, A), _squares(B, A)
+    share = np.bincount(y, minlength=n_classes) / len(y)
+    T = np.eye(n_classes)[y] - share
+    weight = 1 / np.maximum(n_classes * share[y], 1e-12)
+    found = []
+    for width in WIDTHS:
+        K = np.exp(-width / A.shape[1] * own)
+        K[np.diag_indices_from(K)] += RIDGE / weight
+        scores = np.exp(-width / A.shape[1] * across) @ scipy.linalg.solve(K, T, assume_a="pos")
+        right = scores.argmax(axis=1) == new_y
+        there = np.unique(new_y)
+        found.append(float(np.mean([right[new_y == code].mean() for code in there])))
+    return max(found)
+
+
+def _squares(A: Array, B: Array) -> Array:
+    found = -2 * (A @ B.T)
+    found += np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B)
+    return np.maximum(found, 0.0)

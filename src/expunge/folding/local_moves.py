@@ -1,0 +1,131 @@
+"""A round of local moves: cells that every class fills alike, and a shift of each class in each.
+
+Clusters of meaning are what Gaussian maps leave: a place where one class is at home. J centres are
+laid out, and every class is dealt out to them in the same shares, by a potential for each cell and
+class (semi-discrete optimal transport). A cell then holds neighbours of different classes, and the
+mean of each class in it moves to the mean of all. The centres are the means of what they hold, so
+they move to the barycentre of the classes with J atoms (Cuturi, Doucet 2014).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.fold_erasure import Cells, soft_cells
+from expunge.linalg import Array
+
+__all__ = ["MOST_ROWS", "fit_cells"]
+
+CELLS = 1000
+ROWS_PER_CELL = 7  # fewer cells where there are fewer rows
+MOST_ROWS = 40_000  # that cells are fitted on
+SOFT = 0.05  # width of the borders, in squared distances to the nearest centre
+FIRM = 20.0  # rows from which half of a shift is believed
+LLOYD, TURNS, BALANCING = 3, 3, (60, 25)  # steps: centres, cells, potentials at first and later
+EVEN = 0.02  # share of the rows in a wrong cell at which potentials will do
+SHARP = 0.5  # width while potentials are found, relative to that of the borders
+
+
+def fit_cells(
+    X: Array,
+    codes: NDArray[np.intp],
+    weights: Array,
+    shares: Array,
+    rng: np.random.Generator,
+) -> Cells | None:
+    """Cells and shifts for rows of known or predicted class.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    codes : int array of shape (n,)
+    weights : array of shape (n,)
+    shares : array of shape (c,)
+        Weights of the classes, which add up to 1.
+    rng : Generator
+
+    Returns
+    -------
+    Cells or None
+        None where there are too few rows.
+    """
+    J = min(CELLS, len(X) // ROWS_PER_CELL)
+    spread = X.std(axis=0)
+    units = np.where(spread > 0, spread, 1.0) * np.sqrt(X.shape[1])
+    Z = X / units
+    distinct = len(np.unique(Z[rng.permutation(len(Z))[: 4 * J]], axis=0)) if J > 1 else 0
+    J = min(J, distinct)
+    if J < 2:
+        return None
+    centers = _lloyd(Z, weights, J, rng)
+    nearest = _squares(Z, centers).min(axis=1)
+    width = SOFT * float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else 1.0
+    mass = _mass(Z, weights, centers)
+    potentials = np.zeros((len(shares), J))
+    rows = [np.flatnonzero(codes == code) for code in range(len(shares))]
+    for turn in range(TURNS):
+        means, counts = np.zeros((len(shares), *centers.shape)), np.zeros((len(shares), J))
+        for code, own in enumerate(rows):
+            if not own.size:
+                means[code] = centers
+                continue
+            steps = BALANCING[min(turn, 1)]
+            potentials[code] = _balanced(
+                Z[own], weights[own], centers, mass, potentials[code], SHARP * width, steps
+            )
+            P = soft_cells(Z[own], centers, potentials[code], width) * weights[own, None]
+            counts[code] = P.sum(axis=0)
+            held = np.maximum(counts[code], 1e-12)[:, None]
+            means[code] = np.where(counts[code][:, None] > 0, P.T @ Z[own] / held, centers)
+        centers = np.einsum("k,kjd->jd", shares, means)
+    scale = weights.sum() / len(weights)
+    belief = counts / (counts + FIRM * scale)
+    shifts = (centers - means) * belief[:, :, None] * units
+    return Cells(centers, units, potentials, shifts, width)
+
+
+def _lloyd(Z: Array, weights: Array, J: int, rng: np.random.Generator) -> Array:
+    """A few steps of k-means from random rows."""
+    chosen = rng.choice(len(Z), J, replace=False, p=weights / weights.sum())
+    centers = Z[chosen]
+    for _ in range(LLOYD):
+        at = _squares(Z, centers).argmin(axis=1)
+        count = np.bincount(at, weights=weights, minlength=J)
+        total = np.zeros_like(centers)
+        np.add.at(total, at, Z * weights[:, None])
+        held = count > 0
+        centers = np.where(held[:, None], total / np.where(held, count, 1.0)[:, None], centers)
+    return np.asarray(centers)
+
+
+def _mass(Z: Array, weights: Array, centers: Array) -> Array:
+    """Share of all rows that each cell is to hold of every class."""
+    at = _squares(Z, centers).argmin(axis=1)
+    count = np.maximum(np.bincount(at, weights=weights, minlength=len(centers)), 1e-9)
+    count = np.maximum(count, 0.2 * count.mean())
+    return np.asarray(count / count.sum())
+
+
+def _balanced(
+    Z: Array, w: Array, centers: Array, mass: Array, start: Array, width: float, steps: int
+) -> Array:
+    """Potentials with which the rows fill the cells as wanted: Sinkhorn's fixed point."""
+    scores = (2 * (Z @ centers.T) - np.einsum("ij,ij->i", centers, centers)) / width
+    scores -= scores.max(axis=1, keepdims=True)
+    kernel = np.exp(np.maximum(scores, -60.0)).astype(np.float32)  # products of it are all there is
+    u = np.exp(np.clip(start / width, -60, 60))
+    share = w / w.sum()
+    for _ in range(steps):
+        filled = u * ((share / np.maximum(kernel @ u.astype(np.float32), 1e-30)) @ kernel)
+        u *= mass / np.maximum(filled, 1e-9 * mass)
+        if np.abs(filled - mass).sum() < EVEN:
+            break
+    return np.asarray(width * np.log(u / np.exp(np.log(u).mean())))
+
+
+def _squares(Z: Array, centers: Array) -> Array:
+    """Squared distances (n x J)."""
+    found = np.einsum("ij,ij->i", Z, Z)[:, None] - 2 * (Z @ centers.T)
+    found += np.einsum("ij,ij->i", centers, centers)
+    return np.asarray(np.maximum(found, 0.0))
