@@ -74,8 +74,9 @@ def audit(
         Rows that the eraser has not seen. Without fresh rows nothing is called erased.
     task : pair of arrays, optional
         Classes of a task for the training and for the test rows, for fairness.
-    probes : {"default", "linear", "nonlinear"} or list of str and Probe
-        Names are the keys of `expunge.audit.probes.PROBES`.
+    probes : {"default", "linear", "nonlinear", "thorough"} or list of str and Probe
+        Names are the keys of `expunge.audit.probes.PROBES`. "thorough" adds the hardest non-linear
+        ones and takes minutes; the strongest is then chosen inside the rows it learns from.
     random_state : int, Generator or None
         Equal states give equal numbers.
     words : sequence of str, or pair of them, optional

@@ -77,7 +77,12 @@ Fresh = Annotated[
     typer.Option("--fresh", help="Trust that no row of VECTORS was in the fit, whatever repeats."),
 ]
 Probes = Annotated[
-    str, typer.Option("--probes", metavar="KIND", help="default (all), linear or nonlinear.")
+    str,
+    typer.Option(
+        "--probes",
+        metavar="KIND",
+        help="default, linear, nonlinear, or thorough: the hardest too, in minutes.",
+    ),
 ]
 FailIfFound = Annotated[
     bool, typer.Option("--fail-if-found", help="Exit with 1 if linear probes find the concept.")
