@@ -45,6 +45,7 @@ STREET = [
     ["certifying", "audit"],
     ["planning"],
     ["comparison", "rank_sweep", "demo"],
+    ["tradeoff"],
     ["report"],
     ["integrations"],
     ["reproduce"],
