@@ -46,6 +46,7 @@ STREET = [
     ["certifying", "audit"],
     ["planning"],
     ["comparison", "rank_sweep", "demo"],
+    ["tradeoff"],
     ["report"],
     ["integrations"],
     ["reproduce"],

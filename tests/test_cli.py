@@ -178,6 +178,7 @@ def test_targets_are_checked_before_the_work(command, target, saved, tmp_path, c
         "apply": [str(saved), rows, "-o", str(tmp_path / "clean.npy")],
         "audit": [str(saved), rows, "--concept", "x"],
         "compare": [rows, "--concept", "x"],
+        "frontier": [rows, "--concept", "x"],
         "rank-path": [rows, "--concept", "x"],
         "convert": [rows, str(tmp_path / "rows.csv")],
         "plan": [rows, "--concept", "x"],
@@ -203,7 +204,9 @@ def test_help_of_every_command(command, capsys):
 def test_help_lists_every_command(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    wanted = "fit apply audit info compare rank-path plan convert demo reproduce scrub bake"
+    wanted = (
+        "fit apply audit info compare frontier rank-path plan convert demo reproduce scrub bake"
+    )
     assert wanted.split() == COMMANDS
     assert all(command in shown for command in COMMANDS)
 

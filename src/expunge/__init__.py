@@ -50,6 +50,7 @@ from expunge.game.subspace_ascent import SubspaceAscent
 from expunge.moments import Moments
 from expunge.planning import LabelPlan, plan_labels
 from expunge.rank_sweep import RankPath, rank_path
+from expunge.tradeoff import Frontier, frontier
 
 if TYPE_CHECKING:
     from expunge.reproduce import Reproduction, reproduce
@@ -81,6 +82,7 @@ __all__ = [
     "ExpungeError",
     "FoldEraser",
     "FoldErasure",
+    "Frontier",
     "InputError",
     "LabelPlan",
     "Loss",
@@ -110,6 +112,7 @@ __all__ = [
     "certify",
     "cluster_rows",
     "compare",
+    "frontier",
     "integrations",
     "metrics",
     "open_rows",

@@ -20,6 +20,7 @@ from expunge.commands import (
     convert,
     demo,
     fit,
+    frontier,
     info,
     plan,
     rank_path,
@@ -59,6 +60,7 @@ app.command(epilog=apply.EXAMPLES)(guarded(apply.apply, KEPT))
 app.command(epilog=audit.EXAMPLES)(guarded(audit.audit))
 app.command(epilog=info.EXAMPLES)(guarded(info.info))
 app.command(epilog=compare.EXAMPLES)(guarded(compare.compare))
+app.command(epilog=frontier.EXAMPLES)(guarded(frontier.frontier))
 app.command("rank-path", epilog=rank_path.EXAMPLES)(guarded(rank_path.rank_path))
 app.command(epilog=plan.EXAMPLES)(guarded(plan.plan))
 app.command(epilog=convert.EXAMPLES)(guarded(convert.convert, KEPT))

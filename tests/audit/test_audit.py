@@ -22,7 +22,7 @@ FAST = ["logistic regression, ridge 0.01", "linear discriminant", "nearest neigh
 SECTIONS = {
     "schema", "verdict", "same_rows", "fresh_rows", "training_rows", "residue", "certificates",
     "data", "concept", "erasure", "spectrum", "pca", "v_measure", "damage", "association",
-    "fairness", "limits", "settings", "versions",
+    "fairness", "limits", "settings", "versions", "frontier",
 }  # fmt: skip
 
 

@@ -163,3 +163,34 @@ def test_rank_path(people, run, refused):
     code, out, _ = run(*command, "--ranks", "1", "--holdout", "0.3")
     assert code == 0
     assert "fresh rows" in out
+
+
+def test_frontier(people, run, refused):
+    command = ("frontier", "people.parquet", "-c", "gender", "--probes", "linear")
+    code, out, _ = run(*command, "-m", "leace", "--json", "f.json")
+    assert code == 0
+    wanted = ex.frontier(people.X, people.gender, ["LEACE"], probes="linear", random_state=0)
+    found = read(people, "f.json")
+    assert [point["name"] for point in found["points"]] == ["nothing", "LEACE"]
+    for point, own in zip(found["points"], wanted.points, strict=True):
+        assert point["probe"]["value"] == pytest.approx(own.probe.value, abs=1e-9)
+        assert point["change"] == pytest.approx(own.change, abs=1e-9)
+    assert "strongest probe" in out
+    assert "nearest is 'fit_size'" in refused(*command, "--set", "fitsize=0.4")
+    assert "no --concept" in refused("frontier", "people.parquet")
+
+
+def test_a_frontier_is_drawn_in_the_report(people, run, refused):
+    code, _, _ = run(
+        "frontier", "people.parquet", "-c", "gender", "--probes", "linear", "-m", "leace",
+        "--json", "f.json",
+    )  # fmt: skip
+    assert code == 0
+    assert (
+        run("fit", "people.parquet", "-c", "gender", "-m", "leace", "-o", "f.safetensors")[0] == 0
+    )
+    command = ("audit", "f.safetensors", "people.parquet", "-c", "gender", "--probes", "linear")
+    code, _, _ = run(*command, "--frontier", "f.json", "--report", "f.html")
+    assert code == 0
+    assert "What erasing more would cost" in (people.folder / "f.html").read_text("utf-8")
+    assert "file of numbers" in refused(*command, "--frontier", "people.parquet")

@@ -98,7 +98,17 @@ def test_a_mistyped_option(run):
 
 
 def test_help_has_examples(run):
-    for command in ("fit", "apply", "audit", "compare", "rank-path", "convert", "info", "demo"):
+    for command in (
+        "fit",
+        "apply",
+        "audit",
+        "compare",
+        "frontier",
+        "rank-path",
+        "convert",
+        "info",
+        "demo",
+    ):
         code, out, _ = run(command, "--help")
         assert code == 0
         assert "Examples:" in out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,7 @@ def audit(
     confidence: float = 0.95,
     leak: float = 0.02,
     sizes: Sizes | None = None,
+    frontier: Any = None,
     verbose: bool | None = None,
 ) -> Audit:
     """Measure what is left of a concept and what was lost.
@@ -74,8 +75,9 @@ def audit(
         Rows that the eraser has not seen. Without fresh rows nothing is called erased.
     task : pair of arrays, optional
         Classes of a task for the training and for the test rows, for fairness.
-    probes : {"default", "linear", "nonlinear"} or list of str and Probe
-        Names are the keys of `expunge.audit.probes.PROBES`.
+    probes : {"default", "linear", "nonlinear", "thorough"} or list of str and Probe
+        Names are the keys of `expunge.audit.probes.PROBES`. "thorough" adds the hardest non-linear
+        ones and takes minutes; the strongest is then chosen inside the rows it learns from.
     random_state : int, Generator or None
         Equal states give equal numbers.
     words : sequence of str, or pair of them, optional
@@ -101,6 +103,9 @@ def audit(
         The least excess over chance that matters, in balanced accuracy (R² for numbers).
     sizes : Sizes, optional
         Most rows the probes look at.
+    frontier : Frontier, or mapping of its `to_dict`, optional
+        What `expunge.frontier` found for such rows; the report draws it and says in numbers what
+        other erasers would leave.
     verbose : bool, optional
         Whether to show a progress bar; by default if standard error is a terminal.
 
@@ -144,7 +149,7 @@ def audit(
     )
     chosen = choose_probes(probes, given.first.concept.kind)
     limits = check_sizes(sizes, Sizes())
-    named = _vocabulary(given, words, vocabulary)
+    named, traced = _vocabulary(given, words, vocabulary), _traced(frontier)
     shown = sys.stderr.isatty() if verbose is None else verbose
     folds = {"linear": limits.linear_folds, "nonlinear": limits.nonlinear_folds}
     total = SECTIONS + sum(2 + 2 * folds[probe.family] for probe in chosen)
@@ -152,7 +157,9 @@ def audit(
         tell = _counter(progress)
         terms = Terms(chosen, limits, confidence, leak, seed, tell)
         tell("which rows are fresh")
-        return _run(given, roles_of(given, fresh=fresh), terms, named)
+        done = _run(given, roles_of(given, fresh=fresh), terms, named)
+    done.sections["frontier"] = traced
+    return done
 
 
 def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
@@ -200,6 +207,20 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         "scikit-learn": sklearn.__version__,
     }
     return Audit(verdict, same, fresh, training, residue, proofs, sections)
+
+
+def _traced(frontier: Any) -> dict[str, Any] | None:
+    """The plain values of a frontier that was passed."""
+    if frontier is None:
+        return None
+    plain = frontier if isinstance(frontier, Mapping) else getattr(frontier, "to_dict", dict)()
+    if not isinstance(plain, Mapping) or not {"points", "statistic", "chance"} <= plain.keys():
+        raise InputError(
+            "frontier must be what expunge.frontier found",
+            type(frontier).__name__,
+            "Pass frontier=ex.frontier(X, y), or what its to_dict() gives",
+        )
+    return dict(plain)
 
 
 def _check_enough(given: Given) -> None:

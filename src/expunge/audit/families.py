@@ -1,8 +1,4 @@
-"""The two ways of probing, which must never be confused.
-
-*Same rows*: a probe learns from the rows the eraser was fitted on and is tested on new rows. An
-exact eraser is at chance there by construction. *Fresh rows*: the probe learns from rows that the
-eraser has never seen as well, and is tested on others of them, in turns (cross-fitting).
+"""What probes of one family say together: measures with limits that hold for all of them.
 
 In cross-fitting rows teach the probes of each other, so their scores are not independent. Where
 nothing is to be learnt, a score is a sum Σ_j K_ij y_j over other rows and the measure a sum of
@@ -13,17 +9,13 @@ ranks, 3/π. Standard errors are widened accordingly. Where much is learnt that 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from expunge.audit.measures import (
     Interval,
@@ -33,23 +25,21 @@ from expunge.audit.measures import (
     measures_of,
     simultaneous_quantile,
 )
-from expunge.audit.probe import Family, Probe, Training
+from expunge.audit.probe import Family, Probe
 from expunge.concept import Concept
 from expunge.linalg import Array
-from expunge.parallel import n_threads, one_blas_thread
 
 __all__ = [
     "FamilyResult",
     "ProbeResult",
     "Status",
-    "cross_fitted",
+    "chance_of",
     "judged",
+    "statistic_of",
     "status_of",
-    "transferred",
 ]
 
 Status = Literal["at chance", "found", "cannot tell"]
-Tell = Callable[[str], None]
 
 SIGNS, RANKS, SUMS = (1 + 2 / pi) ** 0.5, (1 + 3 / pi) ** 0.5, 2**0.5
 WIDER = {
@@ -98,10 +88,11 @@ class FamilyResult:
     chance : float
         Its value without information.
     worst : str
-        The probe with the highest statistic.
+        The probe that was chosen beforehand, where one was; else that with the highest statistic.
     strongest : Interval
         Of the best any probe of the family can do: the largest value, lower and upper limit, with
-        limits that hold for all probes at once.
+        limits that hold for all probes at once. Where a probe was chosen without a look at the
+        tested rows, the value and the lower limit are its own.
     bits : Interval or None
         The same for bits per row; the lower limit is at least 0.
     status : {"at chance", "found", "cannot tell"}
@@ -139,71 +130,6 @@ class FamilyResult:
         plain["bits"] = None if self.bits is None else self.bits.to_dict()
         plain["probes"] = [probe.to_dict() for probe in self.probes]
         return plain
-
-
-def transferred(
-    probes: Sequence[Probe],
-    training: Training,
-    X: NDArray[Any],
-    seed: int,
-    tell: Tell,
-) -> list[ProbeScores]:
-    """Scores on the rows X of probes that learnt from other rows.
-
-    Linear probes use all cores by themselves. The others run side by side, each on one thread.
-    """
-
-    def run(probe: Probe) -> ProbeScores:
-        tell(probe.name)
-        return probe.scores(training, X, seed)
-
-    def alone(probe: Probe) -> ProbeScores:
-        with threadpool_limits(1, user_api="openmp"):  # holds for the thread that says so
-            return run(probe)
-
-    if all(probe.family == "linear" for probe in probes):
-        return [run(probe) for probe in probes]
-    with warnings.catch_warnings(), one_blas_thread(), ThreadPoolExecutor(n_threads()) as pool:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # filters are shared by all threads
-        return list(pool.map(alone, probes))
-
-
-def cross_fitted(
-    probes: Sequence[Probe],
-    X: NDArray[Any],
-    concept: Concept,
-    folds: NDArray[np.intp],
-    seed: int,
-    tell: Tell,
-) -> list[ProbeScores]:
-    """Scores on every row of X of probes that learnt from the other folds.
-
-    Parameters
-    ----------
-    probes : sequence of Probe
-    X : array of shape (n, d)
-    concept : Concept
-    folds : int array of shape (n,)
-        The fold of each row.
-    seed : int
-    tell : callable
-        Told which probe is at work.
-
-    Returns
-    -------
-    list of ProbeScores
-    """
-    parts: list[list[ProbeScores]] = []
-    for fold in range(int(folds.max()) + 1):
-        training = Training(X[folds != fold], concept.take(folds != fold))
-        parts.append(transferred(probes, training, X[folds == fold], seed, tell))
-    joined = []
-    for per_fold in zip(*parts, strict=True):
-        values, prior = np.empty((2, len(X), concept.width))
-        for fold, scores in enumerate(per_fold):
-            values[folds == fold], prior[folds == fold] = scores.values, scores.prior
-        joined.append(ProbeScores(values, all(scores.in_nats for scores in per_fold), prior))
-    return joined
 
 
 def judged(
@@ -255,9 +181,14 @@ def judged(
             hits = round(measures["accuracy"].value * truth.n_samples)
             intervals["accuracy"] = exact_binomial(hits, truth.n_samples, confidence)
         results.append(ProbeResult(probe.name, measures, intervals))
-    statistic = "r2" if truth.kind == "continuous" else "balanced_accuracy"
-    chance = _chance(truth)
+    statistic = statistic_of(truth)
+    chance = chance_of(truth)
     strongest, quantile = _strongest([r.measures[statistic] for r in results], confidence)
+    worst = max(results, key=lambda r: r.measures[statistic].value).name
+    for result, given in zip(results, scores, strict=True):
+        if given.by:
+            own = result.intervals[statistic]
+            worst, strongest = given.by, Interval(own.value, own.low, strongest.high)
     informative = [r.measures["bits"] for r in results if "bits" in r.measures]
     bits = None
     if informative:
@@ -267,7 +198,7 @@ def judged(
         family=family,
         statistic=statistic,
         chance=chance,
-        worst=max(results, key=lambda r: r.measures[statistic].value).name,
+        worst=worst,
         strongest=strongest,
         bits=bits,
         status=status_of(strongest, chance, leak),
@@ -310,7 +241,12 @@ def status_of(strongest: Interval, chance: float, leak: float) -> Status:
     return "found" if strongest.low > chance else "cannot tell"
 
 
-def _chance(truth: Concept) -> float:
+def statistic_of(truth: Concept) -> str:
+    """What probes of such a concept are judged by: balanced accuracy, or R² of numbers."""
+    return "r2" if truth.kind == "continuous" else "balanced_accuracy"
+
+
+def chance_of(truth: Concept) -> float:
     """One over the number of classes in the rows; half for labels; 0 for R²."""
     if truth.kind == "continuous":
         return 0.0

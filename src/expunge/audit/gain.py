@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.families import cross_fitted
 from expunge.audit.linear_probes import LINEAR_PROBES
 from expunge.audit.measures import measures_of
+from expunge.audit.running import cross_fitted
 from expunge.audit.sampling import FEWEST, fold_numbers, groups_of
 from expunge.concept import Concept
 from expunge.rows.dense import DenseRows

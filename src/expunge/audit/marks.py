@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from expunge.audit.families import Status
 from expunge.number_text import in_words
 
-__all__ = ["legend", "mark", "sampling_error", "wrapped"]
+__all__ = ["aligned", "legend", "mark", "sampling_error", "wrapped"]
 
 MARKS: dict[Status, str] = {"found": "*", "cannot tell": "?", "at chance": " "}
 EXPLAINED = "~"
@@ -75,6 +75,36 @@ def sampling_error(ceiling: str, high: str) -> str:
         f"rows; {ceiling} to one with unlimited rows, more than {high} once in twenty fits. More "
         "rows in the fit make it smaller, another method does not."
     )
+
+
+def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Lines of cells under each other, the first columns flush left, the others right.
+
+    Parameters
+    ----------
+    lines : sequence of sequences of str
+        As many cells in each.
+    left : int
+        Columns that are flush left.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from expunge.audit.marks import aligned
+    >>> aligned([["a", "10"], ["bc", "2"]])
+    ['a   10', 'bc   2']
+    """
+    widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if j < left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def wrapped(caption: Sequence[str], table: Sequence[str]) -> list[str]:

@@ -117,11 +117,14 @@ class ProbeScores:
     prior : array of shape (width,) or (n, width)
         Shares of the classes or labels (means of the numbers) in the rows the probe learnt from;
         row by row where different rows were scored by different probes.
+    by : str
+        The probe that was chosen to give them, where there was a choice.
     """
 
     values: Array
     in_nats: bool
     prior: Array
+    by: str = ""
 
 
 def exact_binomial(hits: int, n: int, confidence: float) -> Interval:

@@ -19,7 +19,14 @@ from expunge.audit.probe import Probe, Training
 from expunge.audit.repeats import discrete
 from expunge.linalg import Array
 
-__all__ = ["NONLINEAR_PROBES"]
+__all__ = [
+    "NONLINEAR_PROBES",
+    "Codes",
+    "classifying",
+    "log_odds",
+    "network_settings",
+    "regressing",
+]
 
 HIDDEN = 128  # units of the network's one hidden layer
 BATCH = 200
@@ -45,19 +52,35 @@ def _network(X: Array, y: Codes, X_test: Array, seed: int, settings: Any) -> Arr
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
-    steps = -(-len(X) // BATCH)  # in an epoch; patience is counted in steps
-    network = MLPClassifier(
-        (HIDDEN,),
-        batch_size=min(BATCH, len(X)),
-        early_stopping=bool(len(X) >= VALIDATED and np.bincount(y).min() >= 10),
-        n_iter_no_change=max(5, -(-PATIENCE // steps)),
-        max_iter=max(100, -(-STEPS // steps)),
-        random_state=seed,
-    )
+    network = MLPClassifier((HIDDEN,), random_state=seed, **network_settings(len(X), y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         network.fit(X, y)
     return np.asarray(np.log(np.maximum(network.predict_proba(X_test), 1e-12)))
+
+
+def network_settings(n: int, y: Codes | None = None) -> dict[str, Any]:
+    """When a network stops; many rows are enough to set some aside that tell, if classes are.
+
+    Parameters
+    ----------
+    n : int
+        Rows to learn from.
+    y : int array of shape (n,), optional
+        Their classes.
+
+    Returns
+    -------
+    dict
+        Settings of scikit-learn's networks.
+    """
+    steps = -(-n // BATCH)  # in an epoch; patience is counted in steps
+    return {
+        "batch_size": min(BATCH, n),
+        "early_stopping": bool(n >= VALIDATED and (y is None or np.bincount(y).min() >= 10)),
+        "n_iter_no_change": max(5, -(-PATIENCE // steps)),
+        "max_iter": max(100, -(-STEPS // steps)),
+    }
 
 
 def _trees(X: Array, y: Codes, X_test: Array, seed: int, settings: Any) -> Array:
@@ -105,7 +128,7 @@ def _regression_trees(X: Array, Z: Array, X_test: Array, seed: int) -> Array:
     return np.column_stack([trees.fit(X, z).predict(X_test) for z in Z.T])
 
 
-def _classifying(
+def classifying(
     name: str, learn: Classifier, choose: Chooser | None = None, *, in_nats: bool = True
 ) -> Probe:
     """A probe of classes, and of labels one by one; settings are chosen on the evenest label."""
@@ -123,7 +146,7 @@ def _classifying(
     return Probe(name, "nonlinear", ("classes", "labels"), score)
 
 
-def _regressing(name: str, learn: Regressor) -> Probe:
+def regressing(name: str, learn: Regressor) -> Probe:
     """A probe of numbers; columns are centred and scaled for it."""
 
     def score(training: Training, X: Array, seed: int) -> ProbeScores:
@@ -144,7 +167,7 @@ def _shares_nearby(training: Training, X: Array) -> Array:
 
 
 def _neighbours(training: Training, X: Array, seed: int) -> ProbeScores:
-    return ProbeScores(_log_odds(_shares_nearby(training, X), training), True, training.prior)
+    return ProbeScores(log_odds(_shares_nearby(training, X), training), True, training.prior)
 
 
 def _anti_clustering(training: Training, X: Array, seed: int) -> ProbeScores:
@@ -153,12 +176,12 @@ def _anti_clustering(training: Training, X: Array, seed: int) -> ProbeScores:
     The votes are reversed about the prior: what is twice as common nearby as elsewhere counts as
     half as likely.
     """
-    S = _log_odds(_shares_nearby(training, X), training)
-    usual = _log_odds(np.tile(training.prior, (len(X), 1)), training)
+    S = log_odds(_shares_nearby(training, X), training)
+    usual = log_odds(np.tile(training.prior, (len(X), 1)), training)
     return ProbeScores(2 * usual - S, True, training.prior)
 
 
-def _log_odds(shares: Array, training: Training) -> Array:
+def log_odds(shares: Array, training: Training) -> Array:
     """Logarithms of the shares of classes; log-odds of labels."""
     tiny = 1e-12
     if training.concept.kind == "classes":
@@ -172,12 +195,12 @@ def _neighbour_means(training: Training, X: Array, seed: int) -> ProbeScores:
 
 
 NONLINEAR_PROBES: tuple[Probe, ...] = (
-    _classifying("RBF-SVM", _rbf_svm, choose_svm, in_nats=False),
-    _classifying("MLP, 128 ReLU", _network),
-    _classifying("boosted trees", _trees, _choose_trees),
+    classifying("RBF-SVM", _rbf_svm, choose_svm, in_nats=False),
+    classifying("MLP, 128 ReLU", _network),
+    classifying("boosted trees", _trees, _choose_trees),
     Probe("nearest neighbours", "nonlinear", ("classes", "labels"), _neighbours),
     Probe("anti-clustering", "nonlinear", ("classes", "labels"), _anti_clustering),
-    _regressing("kernel ridge, RBF", _kernel_ridge),
-    _regressing("boosted regression trees", _regression_trees),
+    regressing("kernel ridge, RBF", _kernel_ridge),
+    regressing("boosted regression trees", _regression_trees),
     Probe("means of neighbours", "nonlinear", ("continuous",), _neighbour_means),
 )

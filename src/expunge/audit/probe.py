@@ -19,7 +19,7 @@ from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.dense import DenseRows
 
-__all__ = ["Family", "Probe", "Training"]
+__all__ = ["Choosing", "Family", "Probe", "Training"]
 
 Family = Literal["linear", "nonlinear"]
 UNHEARD_OF = 30.0  # how far below all others the score of a class without training rows is
@@ -33,10 +33,13 @@ class Training:
     ----------
     X : array of shape (n, d)
     concept : Concept
+    groups : int array of shape (n,), optional
+        Rows that belong together, for those who hold some of them out.
     """
 
     X: NDArray[Any]
     concept: Concept
+    groups: NDArray[np.intp] | None = None
     _problems: dict[str, Problem] = field(default_factory=dict)
     _nearest: list[Any] = field(default_factory=list)
 
@@ -62,8 +65,9 @@ class Training:
         labels = tuple(concept.labels[i] for i in kept)
         if concept.kind == "classes":
             codes = np.searchsorted(kept, concept.values)
-            return Training(self.X, Concept("classes", codes, labels))
-        return Training(self.X, Concept(concept.kind, concept.values[:, kept], labels))
+            return Training(self.X, Concept("classes", codes, labels), self.groups)
+        some = Concept(concept.kind, concept.values[:, kept], labels)
+        return Training(self.X, some, self.groups)
 
     @cached_property
     def units(self) -> Array | None:
@@ -77,7 +81,7 @@ class Training:
 
     @cached_property
     def _scaled_rows(self) -> Training:
-        return Training(self.scaled(self.X), self.concept)
+        return Training(self.scaled(self.X), self.concept, self.groups)
 
     def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
         """Other rows, scaled as `even` is."""
@@ -179,3 +183,36 @@ class Probe:
             values += found.values.max(axis=1, keepdims=True) - UNHEARD_OF
         values[:, kept] = found.values
         return ProbeScores(values, found.in_nats, training.prior)
+
+
+@dataclass(frozen=True)
+class Choosing(Probe):
+    """The candidate that reads the rows to learn from best, chosen before any other row is seen.
+
+    `expunge.audit.running` makes the choice, by cross-fitting inside those rows.
+
+    Parameters
+    ----------
+    name, family, kinds, score
+        As of a probe; the score is never asked for.
+    candidates : tuple of Probe
+    """
+
+    candidates: tuple[Probe, ...] = ()
+
+    @classmethod
+    def among(cls, candidates: tuple[Probe, ...], family: Family, kind: Kind) -> Choosing:
+        """The strongest of these probes.
+
+        Examples
+        --------
+        >>> from expunge.audit.probe import Choosing
+        >>> from expunge.audit.probes import choose_probes
+        >>> Choosing.among(choose_probes("linear", "classes"), "linear", "classes").name
+        'the strongest, chosen beforehand'
+        """
+        return cls("the strongest, chosen beforehand", family, (kind,), _never, candidates)
+
+
+def _never(training: Training, X: Array, seed: int) -> ProbeScores:
+    raise AssertionError("the candidates are run, not the choice")

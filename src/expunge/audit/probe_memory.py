@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.measures import ProbeScores
-from expunge.audit.probe import Probe, Training
+from expunge.audit.probe import Choosing, Probe, Training
 from expunge.linalg import Array
 
 __all__ = ["remembered"]
@@ -26,6 +26,8 @@ def remembered(probe: Probe) -> Probe:
     >>> remembered(PROBES["linear SVM"]).name
     'linear SVM'
     """
+    if isinstance(probe, Choosing):
+        return replace(probe, candidates=tuple(map(remembered, probe.candidates)))
     answers: dict[tuple[Any, ...], ProbeScores] = {}
 
     def score(training: Training, X: Array, seed: int) -> ProbeScores:

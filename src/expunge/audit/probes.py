@@ -7,13 +7,16 @@ from typing import Any
 
 from expunge.audit.linear_probes import LINEAR_PROBES
 from expunge.audit.nonlinear_probes import NONLINEAR_PROBES
-from expunge.audit.probe import Probe
+from expunge.audit.probe import Choosing, Probe
+from expunge.audit.thorough_probes import THOROUGH_PROBES
 from expunge.concept import Kind
 from expunge.errors import InputError
 
 __all__ = ["PROBES", "choose_probes"]
 
-PROBES: dict[str, Probe] = {probe.name: probe for probe in (*LINEAR_PROBES, *NONLINEAR_PROBES)}
+DEFAULT = (*LINEAR_PROBES, *NONLINEAR_PROBES)
+WORDS = ("default", "linear", "nonlinear", "thorough")
+PROBES: dict[str, Probe] = {probe.name: probe for probe in (*DEFAULT, *THOROUGH_PROBES)}
 
 
 def choose_probes(probes: Any, kind: Kind) -> tuple[Probe, ...]:
@@ -21,8 +24,9 @@ def choose_probes(probes: Any, kind: Kind) -> tuple[Probe, ...]:
 
     Parameters
     ----------
-    probes : {"default", "linear", "nonlinear"} or iterable of str and Probe
-        "default": all of them.
+    probes : {"default", "linear", "nonlinear", "thorough"} or iterable of str and Probe
+        "default": those that take seconds, of both families; "thorough": all there are, and the
+        strongest of the non-linear ones, chosen inside the rows they learn from.
     kind : {"classes", "labels", "continuous"}
 
     Returns
@@ -36,12 +40,11 @@ def choose_probes(probes: Any, kind: Kind) -> tuple[Probe, ...]:
     ['RBF-SVM', 'linear SVM']
     >>> len(choose_probes("linear", "classes")), len(choose_probes("linear", "continuous"))
     (6, 4)
+    >>> choose_probes("thorough", "classes")[-1].name
+    'the strongest, chosen beforehand'
     """
     if isinstance(probes, str):
-        if probes not in ("default", "linear", "nonlinear"):
-            probes = [probes]
-        else:
-            probes = [p for p in PROBES.values() if probes in ("default", p.family)]
+        probes = _in_a_word(probes, kind)
     chosen = tuple(_probe(probe) for probe in _listed(probes))
     fitting = tuple(probe for probe in chosen if kind in probe.kinds)
     if not fitting:
@@ -54,12 +57,19 @@ def choose_probes(probes: Any, kind: Kind) -> tuple[Probe, ...]:
     return fitting
 
 
+def _in_a_word(word: str, kind: Kind) -> list[Any]:
+    if word == "thorough":
+        hard = [p for p in PROBES.values() if p.family == "nonlinear" and kind in p.kinds]
+        return [*PROBES.values(), Choosing.among(tuple(hard), "nonlinear", kind)]
+    return [p for p in DEFAULT if word in ("default", p.family)] if word in WORDS else [word]
+
+
 def _listed(probes: Any) -> list[Any]:
     if not isinstance(probes, Iterable):
         raise InputError(
             "probes must be a word or a list of probes",
             repr(probes),
-            "Pass probes='default', 'linear', 'nonlinear', or a list of names",
+            "Pass probes='default', 'linear', 'nonlinear', 'thorough', or a list of names",
         )
     return list(probes)
 

@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.families import FamilyResult, cross_fitted, judged, transferred
+from expunge.audit.families import FamilyResult, judged
 from expunge.audit.given import STAGES, AuditedRows, Stage
-from expunge.audit.probe import Family, Probe, Training
+from expunge.audit.probe import Choosing, Family, Probe, Training
+from expunge.audit.running import cross_fitted, transferred
 from expunge.audit.sampling import FEWEST, fold_numbers, groups_of, stratified
 from expunge.audit.units import own_units
 from expunge.concept import Concept
@@ -27,6 +28,7 @@ __all__ = [
     "fresh_protocol",
     "probe_rows",
     "same_protocol",
+    "scaled_pair",
 ]
 
 Name = Literal["same_rows", "fresh_rows", "training_rows"]
@@ -144,6 +146,8 @@ def _silently(note: str) -> None:
 def same_protocol(train: AuditedRows, test: AuditedRows, terms: Terms) -> ProtocolResult:
     """Probes that learn from the rows of the fit, tested on new rows."""
     groups = groups_of(test.before, test.ids)
+    choice = any(isinstance(probe, Choosing) for probe in terms.probes)
+    learnt = groups_of(train.before, train.ids) if choice else None
 
     def run(stage: Stage, family: Family, probes: Sequence[Probe]) -> FamilyResult:
         sizes = terms.sizes
@@ -156,8 +160,9 @@ def same_protocol(train: AuditedRows, test: AuditedRows, terms: Terms) -> Protoc
         b = stratified(test.concept, most, terms.seed)
         X, Y = train.at(stage).take(a).array(), test.at(stage).take(b).array()
         if family == "nonlinear":
-            X, Y = _scaled(X, Y)
-        scores = transferred(probes, Training(X, train.concept.take(a)), Y, terms.seed, terms.tell)
+            X, Y = scaled_pair(X, Y)
+        training = Training(X, train.concept.take(a), None if learnt is None else learnt[a])
+        scores = transferred(probes, training, Y, terms.seed, terms.tell)
         return judged(
             family,
             probes,
@@ -236,9 +241,9 @@ def probe_rows(
     some, own = concept.take(sample), None if groups is None else groups[sample]
     X = rows.take(sample).array()
     if family == "nonlinear":
-        X, _ = _scaled(X, X[:0])
+        X, _ = scaled_pair(X, X[:0])
     folds = fold_numbers(some, parts, terms.seed, own)
-    scores = cross_fitted(probes, X, some, folds, terms.seed, terms.tell)
+    scores = cross_fitted(probes, X, some, folds, terms.seed, terms.tell, own)
     count, n = int(folds.max()) + 1, rows.n_samples
     return judged(
         family,
@@ -271,7 +276,7 @@ def _both_stages(
     return ProtocolResult(name, found["before"], found["after"])
 
 
-def _scaled(X: NDArray[Any], Y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def scaled_pair(X: NDArray[Any], Y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both about the mean of X, in units of its overall spread; directions keep their weights.
 
     Columns in units of their own are each scaled by themselves.

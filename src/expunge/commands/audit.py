@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +78,20 @@ Fresh = Annotated[
     typer.Option("--fresh", help="Trust that no row of VECTORS was in the fit, whatever repeats."),
 ]
 Probes = Annotated[
-    str, typer.Option("--probes", metavar="KIND", help="default (all), linear or nonlinear.")
+    str,
+    typer.Option(
+        "--probes",
+        metavar="KIND",
+        help="default, linear, nonlinear, or thorough: the hardest too, in minutes.",
+    ),
+]
+FrontierFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--frontier",
+        metavar="FILE",
+        help="What 'expunge frontier --json FILE' wrote, to be drawn in the report.",
+    ),
 ]
 FailIfFound = Annotated[
     bool, typer.Option("--fail-if-found", help="Exit with 1 if linear probes find the concept.")
@@ -95,6 +109,7 @@ def audit(
     ids: IdColumn = None,
     fresh: Fresh = False,
     probes: Probes = "default",
+    frontier: FrontierFile = None,
     concept_type: TypeOfConcept = "auto",
     vector_names: VectorNames = None,
     missing: Missing = "error",
@@ -120,7 +135,7 @@ def audit(
     from expunge.commands.row_bar import row_bar
     from expunge.commands.wording import as_options
 
-    check_targets(report, inputs=[erasure, vectors, train])
+    check_targets(report, inputs=[erasure, vectors, train, frontier])
     check_target(json_file, streams=True)
     if report is not None:
         _check_report()
@@ -130,7 +145,7 @@ def audit(
             "no --concept",
             "Write --concept COLUMN, or for word vectors --pair he,she",
         )
-    found = load_erasure(erasure)
+    found, traced = load_erasure(erasure), _read_frontier(frontier)
     asked = Asked(
         concept or (),
         vector_names,
@@ -163,6 +178,7 @@ def audit(
             words=_both(fitted, tested, "words"),
             fresh=fresh,
             probes=probes,
+            frontier=traced,
             concept_type=concept_type,  # type: ignore[arg-type]  # checked by the function
             random_state=seed,
             verbose=console(stderr=True).is_terminal,
@@ -176,6 +192,19 @@ def audit(
         show_text(f"\nThe page with pictures: open {report} in a browser")
     if fail_if_found and _is_found(done):
         raise typer.Exit(FOUND)
+
+
+def _read_frontier(path: Path | None) -> Any:
+    if path is None:
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(
+            "--frontier takes a file of numbers",
+            f"{path}: {error}",
+            "Write one with expunge frontier --json FILE",
+        ) from error
 
 
 def _is_found(done: Audit) -> bool:

@@ -52,7 +52,11 @@ Ranks = Annotated[
 Runs = Annotated[int, typer.Option("--runs", metavar="N", help="Splits of the rows.")]
 Probes = Annotated[
     str,
-    typer.Option("--probes", metavar="KIND", help="default (all), linear (faster) or nonlinear."),
+    typer.Option(
+        "--probes",
+        metavar="KIND",
+        help="default, linear (faster), nonlinear, or thorough (the hardest too, far slower).",
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from expunge.audit.families import FamilyResult, Status, status_of
-from expunge.audit.marks import legend, mark, sampling_error, wrapped
+from expunge.audit.marks import aligned, legend, mark, sampling_error, wrapped
 from expunge.audit.measures import Interval
 from expunge.number_text import table_number
 from expunge.plotting import new_axes
@@ -215,15 +215,7 @@ class Comparison:
         return table
 
     def __str__(self) -> str:
-        lines = self._lines()
-        widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
-        texts = [
-            "  ".join(
-                cell.rjust(width) if j else cell.ljust(width)
-                for j, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
+        texts = aligned(self._lines())
         return "\n".join([*texts, *wrapped(self._caption(), texts)])
 
     def _lines(self) -> list[list[str]]:

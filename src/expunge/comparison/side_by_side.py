@@ -79,7 +79,7 @@ def compare(
         errors are estimated.
     test_size : float
         Share of the rows that is held out, at most 0.9.
-    probes : {"default", "linear", "nonlinear"} or list of str and Probe
+    probes : {"default", "linear", "nonlinear", "thorough"} or list of str and Probe
         As in `audit`. "linear" takes a tenth of the time.
     sizes : Sizes, optional
         Most rows the probes look at; by default non-linear ones look at 2,000.

@@ -167,9 +167,7 @@ class ComparisonRun:
 
     def measure(self, eraser: BaseEraser | None, seconds: float = 0.0) -> Measured:
         """ComparedRows about a fitted eraser, or about the rows as they are."""
-        d = self.all.rows.n_features
-        nothing = Erasure(np.zeros((d, 0)), np.zeros((0, d)))
-        given = self._given(nothing if eraser is None else eraser)
+        given = self.given(eraser)
         train, test = given.train, given.test
         assert train is not None
         assert test is not None
@@ -186,7 +184,7 @@ class ComparisonRun:
             nonlinear=fresh.get("nonlinear"),
             task=self._task(train, test),
             variance=total_variance(test.after) / (total_variance(test.before) or 1.0),
-            neighbours=self._neighbours(test),
+            neighbours=self.neighbours_kept(test),
             seconds=seconds,
         )
 
@@ -199,8 +197,10 @@ class ComparisonRun:
     def _labels(self, index: NDArray[np.intp]) -> NDArray[Any]:
         return as_given(self.all.concept.take(index))
 
-    def _given(self, erasure: Any) -> Given:
+    def given(self, eraser: BaseEraser | None) -> Given:
         """Rows before and after, as an audit has them; what needs the concept is told it."""
+        d = self.all.rows.n_features
+        erasure = Erasure(np.zeros((d, 0)), np.zeros((0, d))) if eraser is None else eraser
         task, groups = self.all.task, self.all.groups
         return gather(
             erasure,
@@ -228,7 +228,7 @@ class ComparisonRun:
     def _task_probes(self) -> list[Any]:
         return [remembered(probe) for probe in choose_probes("linear", "classes")]
 
-    def _neighbours(self, part: AuditedRows) -> float:
+    def neighbours_kept(self, part: AuditedRows) -> float:
         """Share of neighbours kept, among different rows: which of equal rows is nearer is luck."""
         first = np.sort(np.unique(row_hashes(part.before), return_index=True)[1])
         different = part.take(first)

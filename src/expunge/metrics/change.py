@@ -33,6 +33,7 @@ __all__ = [
     "damage_of_rows",
     "least_change",
     "least_possible_change",
+    "relative_change",
     "total_variance",
 ]
 
@@ -280,6 +281,28 @@ def total_variance(rows: Rows) -> float:
     """
     moments = rows.moments(Concept.none(rows.n_samples), second=False)
     return moments.trace_xx / moments.weight
+
+
+def relative_change(before: Rows, after: Rows) -> float:
+    """Mean squared move of a row, relative to the total variance before.
+
+    Parameters
+    ----------
+    before, after : rows of shape (n, d)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from expunge.inputs import check_rows
+    >>> from expunge.metrics.change import relative_change
+    >>> relative_change(check_rows([[1.0, 0.0], [3.0, 0.0]]), check_rows([[2.0, 0.0], [2.0, 0.0]]))
+    1.0
+    """
+    spread = total_variance(before)
+    return _changes(before, after)[0] / spread if spread > 0 else 0.0
 
 
 def _changes(before: Rows, after: Rows) -> tuple[float, Array]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expunge.audit.families import FamilyResult
-from expunge.audit.marks import legend, mark, sampling_error, wrapped
+from expunge.audit.marks import aligned, legend, mark, sampling_error, wrapped
 from expunge.audit.residue import Residue
 from expunge.erasure import Erasure
 from expunge.number_text import table_number
@@ -141,11 +141,7 @@ class RankPath:
             cells = (self._cell(name, p) for name in probed)
             kept = table_number(p.variance_kept, share=True)
             lines.append([str(p.rank), f"{p.loss:.4f}", self._text(p.score), *cells, kept])
-        widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
-        texts = [
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+        texts = aligned(lines, left=0)
         return "\n".join([*texts, *wrapped(self._caption(), texts)])
 
     def _caption(self) -> list[str]:

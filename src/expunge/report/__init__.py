@@ -14,6 +14,7 @@ from expunge.report.findings import (
     spectrum_section,
     words_section,
 )
+from expunge.report.frontier_figure import frontier_section
 from expunge.report.headline import verdict_section
 from expunge.report.html_page import render_page
 from expunge.report.parts import (
@@ -56,6 +57,7 @@ SECTIONS = (
     verdict_section,
     picture_section,
     probe_section,
+    frontier_section,
     words_section,
     damage_section,
     fairness_section,

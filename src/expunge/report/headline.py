@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from expunge.number_text import count, number, percent, score
+from expunge.report.frontier_figure import fold_advice
 from expunge.report.parts import Block, Card, Cards, Details, Items, Section, Statement, Table, Tone
 from expunge.report.probe_figure import FAMILIES, STATISTICS, Expected
 from expunge.report.values import scored
@@ -69,6 +70,8 @@ def _probe_card(audit: Audit, family: str) -> Card | None:
     if earlier is not None:
         facts.append(("Before erasure", score(earlier["strongest"]["value"], statistic)))
     note = _excuse(audit) if family == "linear" else ""
+    if family == "nonlinear" and found["status"] == "found":
+        note = fold_advice(audit)
     tested = f"Fresh rows: tested on {count(found['n_test'])} that the eraser has never seen."
     status = found["status"]
     return Card(

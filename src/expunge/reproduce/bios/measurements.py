@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.audit.families import cross_fitted
 from expunge.audit.linear_probes import logistic_scores
 from expunge.audit.probe import Training
 from expunge.audit.probes import PROBES
+from expunge.audit.running import cross_fitted
 from expunge.erasers import INLP, LEACE, RLACE, SPLINCE, MeanProjection, QuadraticLEACE
 from expunge.erasers.base import BaseEraser
 from expunge.erasure import Erasure

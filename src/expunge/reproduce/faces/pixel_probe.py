@@ -15,10 +15,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from expunge.audit.families import FamilyResult, cross_fitted, judged, transferred
+from expunge.audit.families import FamilyResult, judged
 from expunge.audit.linear_probes import logistic_scores
 from expunge.audit.measures import ProbeScores
 from expunge.audit.probe import Probe, Training
+from expunge.audit.running import cross_fitted, transferred
 from expunge.concept import Concept
 from expunge.erasure import Erasure
 from expunge.linalg import Array
