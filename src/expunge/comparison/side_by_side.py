@@ -20,6 +20,7 @@ from expunge.erasers.pooled_fit import check_groups, pool_of
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
 from expunge.inputs.ranks import check_ranks
+from expunge.inputs.tables import columns_of, table_rows
 from expunge.progress import Progress
 from expunge.rows.base import Rows
 
@@ -111,6 +112,8 @@ def compare(
     >>> result.rows[0].linear.status, result.chance["linear"]
     ('found', 0.5)
     """
+    X = table_rows(X, concept, task, groups)
+    unlabelled = table_rows(unlabelled, known=columns_of(X), name="unlabelled")
     rows = check_rows(X)
     target = check_concept(
         concept, rows, concept_type=concept_type, name="concept", owner="A comparison"

@@ -89,7 +89,7 @@ def check_name(name: str, names: Sequence[str], what: str, where: str) -> str:
     if name not in names:
         raise InputError(
             f"There is no {what} {name!r} in {where}{nearest(name, names)}",
-            f"a file with the {what}s {listed(names)}",
+            f"the {what}s {listed(names)}",
             "Name one of these",
         )
     return name
