@@ -212,13 +212,9 @@ class Erasure:
         -------
         Erasure
         """
-        other = getattr(other, "erasure_", other)
-        if not isinstance(other, Erasure):
-            raise InputError(
-                "Only an erasure can follow an erasure",
-                type(other).__name__,
-                "Pass an Erasure or a fitted eraser that has one",
-            )
+        from expunge.maps import as_erasure  # which knows erasures
+
+        other = as_erasure(other)
         if other.n_features != self.n_features:
             raise InputError(
                 "Only erasures of the same width can follow one another",
