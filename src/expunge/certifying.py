@@ -21,7 +21,7 @@ from expunge.inputs import (
     check_rows,
     check_weights,
 )
-from expunge.inputs.tables import table_rows
+from expunge.inputs.frames import rows_of_table
 from expunge.maps import as_map
 from expunge.rows.mapped import MappedRows
 
@@ -85,7 +85,7 @@ def certify(
     check_number(alpha, "alpha", strict=True, most=1.0)
     check_number(tol, "tol", most=float("inf"))
     found = as_map(erasure)
-    rows = check_rows(table_rows(X, y, sample_weight, known=found.columns))
+    rows = check_rows(rows_of_table(X, y, sample_weight, known=found.columns))
     found.check_width((rows.n_samples, rows.n_features))
     weights = check_weights(sample_weight, rows)
     concept = check_concept(y, rows, concept_type=concept_type).with_weight(weights)

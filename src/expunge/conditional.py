@@ -15,8 +15,8 @@ from expunge.concept import Concept, Kind, Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
+from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import as_matrix
-from expunge.inputs.tables import table_rows
 from expunge.inputs.vector_columns import VectorColumns
 from expunge.linalg import Array
 from expunge.meta import plain_meta
@@ -140,7 +140,7 @@ class ConditionalErasure:
         array of shape (n, d), or rows of the new file
             Floating types are kept; integers and booleans give float64.
         """
-        rows = check_rows(table_rows(X, concept, known=self.columns), least=1)
+        rows = check_rows(rows_of_table(X, concept, known=self.columns), least=1)
         self.check_width((rows.n_samples, rows.n_features))
         known = check_known(concept, rows, kind=self.kind, labels=self.labels)
         return cast(NDArray[Any], rows.transform(self, out, concept=known))

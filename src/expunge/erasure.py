@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from expunge import artifact
 from expunge.errors import InputError
 from expunge.files.naming import listed
+from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import apply_map, as_matrix
-from expunge.inputs.tables import table_rows
 from expunge.inputs.vector_columns import VectorColumns
 from expunge.inputs.widths import check_width
 from expunge.linalg import Array, range_basis
@@ -183,7 +183,7 @@ class Erasure:
             then. Tensors with gradients, in a trace or inside a model (see
             `expunge.integrations`) are not checked.
         """
-        return cast(NDArray[Any], apply_map(self, table_rows(X, known=self.columns), out))
+        return cast(NDArray[Any], apply_map(self, rows_of_table(X, known=self.columns), out))
 
     @property
     def columns(self) -> VectorColumns | None:

@@ -16,8 +16,8 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_rows, check_width, match_labels
 from expunge.inputs.columns import by_name
+from expunge.inputs.frames import rows_of_table
 from expunge.inputs.several import split_concepts, split_frame, type_of
-from expunge.inputs.tables import table_rows
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
 from expunge.rows.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
@@ -177,7 +177,7 @@ def gather(
     half = several = False
     for place, (X, y, name) in enumerate(passed):
         named = (y, *(pair[place] for pair in extras.values()))
-        X = table_rows(X, *named, known=getattr(subject, "columns", None), name=f"X_{name}")
+        X = rows_of_table(X, *named, known=getattr(subject, "columns", None), name=f"X_{name}")
         rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
         if isinstance(y, str):
             concept_type = type_of(concept_type, y)

@@ -37,7 +37,7 @@ from expunge.inputs import (
     check_weights,
     check_width,
 )
-from expunge.inputs.tables import columns_of, frame_of, table_rows
+from expunge.inputs.frames import columns_of, frame_of, rows_of_table
 from expunge.linalg import Array
 from expunge.maps import Map
 from expunge.moments import Moments
@@ -202,8 +202,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """
         check_choice(missing, ("error", "unlabelled"), "missing")
         self._check_routed(concept)
-        X = table_rows(X, y, concept, sample_weight, groups, vectors=vectors)
-        unlabelled = table_rows(unlabelled, known=columns_of(X), name="unlabelled")
+        X = rows_of_table(X, y, concept, sample_weight, groups, vectors=vectors)
+        unlabelled = rows_of_table(unlabelled, known=columns_of(X), name="unlabelled")
         if missing == "unlabelled":
             told = (y, None) if concept is None else (concept, y)
             rows, (target, task, *others), lost = without_missing(X, *told, sample_weight, groups)
@@ -263,7 +263,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """
         first = not self.__sklearn_is_fitted__()
         self._check_routed(concept)
-        X = table_rows(X, y, concept, sample_weight, vectors=vectors)
+        X = rows_of_table(X, y, concept, sample_weight, vectors=vectors)
         data = self._check(X, y, concept, sample_weight, whole=False)
         self._check_stream(data.concept)
         if not first:
@@ -465,7 +465,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _table(self, X: Any) -> Any:
         """New rows: of a table, the columns of the fit."""
-        found = table_rows(X, known=self._seen.columns, in_order=False)
+        found = rows_of_table(X, known=self._seen.columns, in_order=False)
         _check_feature_names(self, frame_of(found), reset=False)
         return found
 

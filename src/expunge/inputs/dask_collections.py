@@ -14,7 +14,7 @@ from expunge.rows.dask_rows import DaskRows, cluster_rows
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
 
-__all__ = ["apply", "array_of", "check", "rows_of"]
+__all__ = ["apply", "array_of", "check", "rows_of", "table"]
 
 
 def check(X: Any, name: str) -> None:
@@ -43,6 +43,11 @@ def check(X: Any, name: str) -> None:
 def rows_of(X: Any) -> DaskRows:
     """A checked collection as rows, where it is."""
     return cluster_rows(X)
+
+
+def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
+    """A collection with its vectors chosen; as it is where nothing was said of them."""
+    return X if vectors is None else cluster_rows(X, vectors=vectors)
 
 
 def array_of(X: Any) -> NDArray[Any]:

@@ -23,13 +23,13 @@ __all__ = [
     "columns_of",
     "frame_of",
     "one_column_of_lists",
-    "table_rows",
+    "rows_of_table",
 ]
 
 PLAIN = (np.ndarray, list, tuple, int, float, str, type(None))
 
 
-def table_rows(
+def rows_of_table(
     X: Any,
     *named: Any,
     vectors: Any = None,
@@ -67,9 +67,9 @@ def table_rows(
     Examples
     --------
     >>> import pandas as pd
-    >>> from expunge.inputs.tables import table_rows
+    >>> from expunge.inputs.frames import rows_of_table
     >>> people = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "sex": ["f", "m"]})
-    >>> rows = table_rows(people, "sex")
+    >>> rows = rows_of_table(people, "sex")
     >>> rows.n_features, rows.columns, rows.column("sex").tolist()
     (2, ('sex',), ['f', 'm'])
     """
@@ -140,7 +140,7 @@ def check_names(named: tuple[Any, ...], columns: Any, n_samples: int) -> list[st
     Parameters
     ----------
     named : tuple
-        As for `table_rows`.
+        As for `rows_of_table`.
     columns : sequence
         That there are.
     n_samples : int
@@ -171,7 +171,7 @@ def choose(
     *,
     in_order: bool = True,
 ) -> VectorColumns:
-    """Which columns of a table the vectors are; see `table_rows`.
+    """Which columns of a table the vectors are; see `rows_of_table`.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def choose(
     names : list of str
         Those that something else names.
     vectors, known, in_order
-        As for `table_rows`.
+        As for `rows_of_table`.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import expunge as ex
-from expunge.inputs.tables import table_rows
+from expunge.inputs.frames import rows_of_table
 
 N, NAMES = 240, list("abcde")
 
@@ -388,6 +388,6 @@ def test_rows_of_a_table_pickle_and_meta_is_plain():
     eraser = pickle.loads(pickle.dumps(ex.LEACE().fit(frame, concept="race")))
     assert eraser.transform(frame).shape == (N, 5)
     json.dumps(eraser.erasure_.meta)
-    rows = table_rows(frame, "race")
+    rows = rows_of_table(frame, "race")
     assert_refused("'sx'", rows.column, "sx")
     assert rows.take(np.arange(3)).array().shape == (3, 5)
