@@ -46,7 +46,7 @@ def run(code):
 def test_nothing_is_imported_before_it_is_used():
     code = "import sys, expunge as ex; print(*{m.partition('.')[0] for m in sys.modules})"
     heavy = {"torch", "transformers", "sentence_transformers", "onnx", "onnxruntime", "faiss"}
-    heavy |= {package for package, _ in WORLDS.values()} | {"pandas", "pyarrow"}
+    heavy |= {package for package, _ in WORLDS.values()}
     assert not heavy & set(run(code).split())
 
 
