@@ -391,3 +391,26 @@ def test_rows_of_a_table_pickle_and_meta_is_plain():
     rows = rows_of_table(frame, "race")
     assert_refused("'sx'", rows.column, "sx")
     assert rows.take(np.arange(3)).array().shape == (3, 5)
+
+
+def test_names_in_an_array_or_an_index():
+    frame = people().drop(columns=["age", "job"])
+    for names in (np.array(["race", "sex"]), pd.Index(["race", "sex"]), ("race", "sex")):
+        labels = ex.LEACE().fit(frame, concept=names).erasure_.meta["concept"]["labels"]
+        assert labels[-1] == "sex=m"
+    assert ex.LEACE().fit(frame, concept="race", vectors=pd.Index(NAMES)).n_features_in_ == 5
+    few = frame[NAMES].iloc[:6]
+    y = np.array(["a", "b", "c", "a", "b", "c"], dtype=object)  # classes, not all of them names
+    assert ex.LEACE().fit(few, y).erasure_.meta["concept"]["labels"] == ["a", "b", "c"]
+    assert_refused("name of a column", ex.LEACE().fit, frame, concept="race", vectors=3)
+
+
+def test_a_frame_on_a_cluster_is_put_in_order_too():
+    dd = pytest.importorskip("dask.dataframe")
+    frame = people()[[*NAMES, "race"]]
+    erasure = ex.LEACE().fit(frame, concept="race").erasure_
+    parts = dd.from_pandas(frame[["race", *NAMES[::-1]]], npartitions=2, sort=False)
+    found = np.asarray(erasure(parts).compute())
+    np.testing.assert_allclose(found, erasure(frame), atol=1e-12)
+    assert_refused("'a' missing", erasure, parts[NAMES[1:]])
+    assert ex.LEACE().fit(parts, concept="race", vectors=NAMES).certificate_.erased

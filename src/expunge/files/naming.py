@@ -150,6 +150,12 @@ def choose_columns(
 
 
 def _named(vectors: str | Sequence[str], numbers: Mapping[str, bool], where: str) -> list[str]:
+    if not isinstance(vectors, Iterable):
+        raise InputError(
+            "vectors must be the name of a column, or several names",
+            f"vectors={vectors!r}",
+            "Name a column of lists of numbers, or columns of numbers",
+        )
     asked = [vectors] if isinstance(vectors, str) else [str(name) for name in vectors]
     found: list[str] = []
     for name in asked:

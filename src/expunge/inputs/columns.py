@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from expunge.errors import InputError
 from expunge.inputs.homes import home_of
 from expunge.rows.base import Rows
@@ -72,6 +74,7 @@ def names_in(values: Any, columns: Sequence[Any], n_samples: int) -> list[str]:
     Parameters
     ----------
     values : str, list of str, mapping of such, or anything
+        An array or an index of text is names if all of it is.
     columns : sequence
         That rows have; without any, nothing is a name.
     n_samples : int
@@ -90,6 +93,11 @@ def names_in(values: Any, columns: Sequence[Any], n_samples: int) -> list[str]:
         return [values]
     if isinstance(values, Mapping):
         return [name for part in values.values() for name in names_in(part, columns, n_samples)]
+    if type(values).__name__ in ("ndarray", "Index") and np.ndim(values) == 1:
+        if not 0 < len(values) <= len(columns):
+            return []
+        given = values.tolist()
+        return given if all(isinstance(n, str) and n in columns for n in given) else []
     if not columns or not isinstance(values, list | tuple):
         return []
     names = [part for part in values if isinstance(part, str)]

@@ -46,8 +46,14 @@ def rows_of(X: Any) -> DaskRows:
 
 
 def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
-    """A collection with its vectors chosen; as it is where nothing was said of them."""
-    return X if vectors is None else cluster_rows(X, vectors=vectors)
+    """A collection with its vectors chosen, or put in order; as it is where nothing is known."""
+    if vectors is not None:
+        return cluster_rows(X, vectors=vectors)
+    if known is None or isinstance(X, PartedColumn) or collection(X) != "DataFrame":
+        return X
+    if known.lists:
+        return cluster_rows(X, vectors=known.names[0]) if known.names[0] in X.columns else X
+    return X[list(known.ordered(list(X.columns)))]
 
 
 def array_of(X: Any) -> NDArray[Any]:
