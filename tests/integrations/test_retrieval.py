@@ -50,6 +50,8 @@ def test_lists_of_embeddings():
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
     with pytest.raises(ex.InputError, match="5 features"):
         eraser.lists([[1.0, 2.0]])
+    with pytest.raises(ex.InputError, match="list of vectors"):
+        eraser.lists(X[0].tolist())
     with pytest.raises(ex.InputError, match="no direction"):
         EmbeddingEraser(ex.Erasure(np.eye(2), np.eye(2)), normalize=True).lists([[1.0, 2.0]])
     with pytest.raises(ex.InputError, match="not an erasure"):
@@ -322,6 +324,7 @@ def test_lancedb(lance, monkeypatch):
         (lambda: erase(lance, ERASER, key="Row id", vector="vec"), "no column 'vec'"),
         (lambda: erase(lance, ERASER, key="Row id", vector="free"), "lists of one size"),
         (lambda: erase(lance, ERASER, **names, into="Vector"), "column of their own"),
+        (lambda: erase(lance, ERASER, **names, into="a`b"), "backtick"),
         (lambda: erase(lance, ex.Erasure.identity(3), **names), "expecting 3 features"),
     ]:
         with pytest.raises(ex.InputError, match=match):

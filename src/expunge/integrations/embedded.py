@@ -59,6 +59,10 @@ class EmbeddingEraser:
             X = X.reshape(len(X), self.erasure.n_features)
         if not len(X):
             return np.empty((0, self.erasure.n_features))
+        if X.ndim != 2:
+            raise InputError(
+                "Embeddings come as a list of vectors", f"shape {X.shape}", "Pass [vector] for one"
+            )
         clean = np.asarray(self.erasure.transform(X))
         return unit(clean) if self.normalize else clean
 

@@ -100,6 +100,12 @@ def _check_columns(table: Any, eraser: EmbeddingEraser, key: str, vector: str, i
     names, where = table.schema.names, f"the table {table.name!r}"
     for name in (key, vector):
         check_name(name, names, "column", where)
+    if any("`" in name for name in (vector, into)):
+        raise InputError(
+            "A filter of LanceDB cannot name a column with a backtick",
+            f"vector={vector!r} and into={into!r}",
+            "Give the column another name",
+        )
     if into in (key, vector):
         raise InputError(
             "The erased vectors need a column of their own", f"into={into!r}", "Pass another name"
