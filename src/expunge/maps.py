@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from expunge.conditional import ConditionalErasure
@@ -75,7 +76,14 @@ def as_erasure(erasure: Any) -> Erasure:
         ...
     expunge.errors.InputError: A map that needs the concept of each row cannot stand here. Received ConditionalErasure. Take LEACE, which does not need it.
     """  # noqa: E501
-    found = as_map(erasure)
+    try:
+        found = as_map(erasure)
+    except NotFittedError as error:
+        raise InputError(
+            "The eraser is not fitted, so there is no erasure",
+            type(erasure).__name__,
+            "Call fit first",
+        ) from error
     if isinstance(found, ConditionalErasure):
         raise InputError(
             "A map that needs the concept of each row cannot stand here",

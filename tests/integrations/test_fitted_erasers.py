@@ -84,7 +84,7 @@ def test_what_is_none_is_refused_everywhere(place):
     for wrong in (TOLD, TOLD.conditional_erasure_, "LEACE", np.eye(D), ex.LEACE):
         with pytest.raises(ex.InputError):
             place(wrong)
-    with pytest.raises(ValueError, match="not fitted"):
+    with pytest.raises(ex.InputError, match="Call fit first"):
         place(UNFITTED)
 
 
