@@ -22,6 +22,7 @@ from expunge.inputs import (
     check_rows,
     check_weights,
 )
+from expunge.inputs.frames import rows_of_table
 from expunge.maps import as_map
 from expunge.rows.mapped import MappedRows
 
@@ -48,7 +49,7 @@ def certify(
     erasure : Erasure, ConditionalErasure, FoldErasure or fitted eraser
     X : array or frame of shape (n, d)
         Rows before erasure.
-    y : array of shape (n,) or (n, m)
+    y : array of shape (n,) or (n, m), or names of columns of the frame
         The concept.
     loss : str, Loss or None
         As in `RLACE`: "auto", or None, is squared for a continuous concept, cross-entropy
@@ -85,7 +86,7 @@ def certify(
     check_number(alpha, "alpha", strict=True, most=1.0)
     check_number(tol, "tol", most=float("inf"))
     found = as_map(erasure)
-    rows = check_rows(X)
+    rows = check_rows(rows_of_table(X, y, sample_weight, known=found.columns))
     found.check_width((rows.n_samples, rows.n_features))
     weights = check_weights(sample_weight, rows)
     concept = check_concept(y, rows, concept_type=concept_type).with_weight(weights)

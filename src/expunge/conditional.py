@@ -15,7 +15,9 @@ from expunge.concept import Concept, Kind, Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
+from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import as_matrix
+from expunge.inputs.vector_columns import VectorColumns
 from expunge.linalg import Array
 from expunge.meta import plain_meta
 from expunge.parallel import BLOCK, blas_for, blocks, map_spans
@@ -112,6 +114,11 @@ class ConditionalErasure:
         """What made it (a copy)."""
         return copy.deepcopy(self._meta)
 
+    @property
+    def columns(self) -> VectorColumns | None:
+        """Which columns of a table it was fitted on; None for arrays."""
+        return VectorColumns.from_meta(self._meta.get("columns"))
+
     def check_width(self, shape: tuple[int, ...]) -> None:
         """Refuse rows of another width than this erasure is for."""
         Erasure.identity(self.n_features).check_width(shape)
@@ -123,8 +130,8 @@ class ConditionalErasure:
         ----------
         X : array or frame of shape (n, d), or Rows
         concept : array of shape (n,) or (n, m)
-            The concept of each of these rows, with no class that was not fitted; for rows of a
-            file the name of a column, or several.
+            The concept of each of these rows, with no class that was not fitted; for frames and
+            rows of a file the name of a column, or several.
         out : str or path, optional
             For rows of a file: another file to write, with all columns beside them.
 
@@ -133,7 +140,7 @@ class ConditionalErasure:
         array of shape (n, d), or rows of the new file
             Floating types are kept; integers and booleans give float64.
         """
-        rows = check_rows(X, least=1)
+        rows = check_rows(rows_of_table(X, concept, known=self.columns), least=1)
         self.check_width((rows.n_samples, rows.n_features))
         known = check_known(concept, rows, kind=self.kind, labels=self.labels)
         return cast(NDArray[Any], rows.transform(self, out, concept=known))

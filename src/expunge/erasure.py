@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from expunge import artifact
 from expunge.errors import InputError
+from expunge.files.naming import listed
+from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import apply_map, as_matrix
+from expunge.inputs.vector_columns import VectorColumns
 from expunge.inputs.widths import check_width
 from expunge.linalg import Array, range_basis
 from expunge.meta import plain_meta
@@ -161,7 +164,8 @@ class Erasure:
         Parameters
         ----------
         X : array, frame or Rows of shape (n, d); arrays and torch tensors of shape (..., d) too
-            Floating types are kept; integers and booleans give float64.
+            Floating types are kept; integers and booleans give float64. Of a frame, the columns of
+            the fit are taken in the order of the fit, if it was one of a frame.
         out : array or tensor of the shape and type of the result, str or path, optional
             Where to write; may be `X` itself. Rows of a file (see `open_rows`) can be written to
             another file, with all columns beside them.
@@ -174,11 +178,17 @@ class Erasure:
         Raises
         ------
         InputError
-            For NaN or infinity in X, and where the result exceeds what its type can hold. With
-            `out`, all rows are written by then. Tensors with gradients, in a trace
-            or inside a model (see `expunge.integrations`) are not checked.
+            For a frame without the columns of the fit, or with others; for NaN or infinity in X,
+            and where the result exceeds what its type can hold. With `out`, all rows are written by
+            then. Tensors with gradients, in a trace or inside a model (see
+            `expunge.integrations`) are not checked.
         """
-        return cast(NDArray[Any], apply_map(self, X, out))
+        return cast(NDArray[Any], apply_map(self, rows_of_table(X, known=self.columns), out))
+
+    @property
+    def columns(self) -> VectorColumns | None:
+        """Which columns of a table it was fitted on; None for arrays."""
+        return VectorColumns.from_meta(self._meta.get("columns"))
 
     def check_width(self, shape: tuple[int, ...]) -> None:
         """Refuse rows of another width than this erasure is for."""
@@ -202,17 +212,19 @@ class Erasure:
         -------
         Erasure
         """
-        other = getattr(other, "erasure_", other)
-        if not isinstance(other, Erasure):
-            raise InputError(
-                "Only an erasure can follow an erasure",
-                type(other).__name__,
-                "Pass an Erasure or a fitted eraser that has one",
-            )
+        from expunge.maps import as_erasure  # which knows erasures
+
+        other = as_erasure(other)
         if other.n_features != self.n_features:
             raise InputError(
                 "Only erasures of the same width can follow one another",
                 f"{self.n_features} and {other.n_features} features",
+                "Fit both on the same columns",
+            )
+        if self.columns and other.columns and self.columns.names != other.columns.names:
+            raise InputError(
+                "Only erasures of the same columns in the same order can follow one another",
+                f"columns {listed(self.columns.names)} and {listed(other.columns.names)}",
                 "Fit both on the same columns",
             )
         L1, R1, L2, R2 = self._left, self._right, other._left, other._right
@@ -230,6 +242,8 @@ class Erasure:
         size = max(float(np.abs(v).max(initial=0.0)) for v in (c1, o1, c2, o2))
         keeps = float(np.abs(offset).max(initial=0.0)) <= 1e-15 * size  # rounding, at any scale
         meta = {"method": "then", "steps": [*self._steps(), *other._steps()]}
+        if columns := self._meta.get("columns", other._meta.get("columns")):
+            meta["columns"] = columns
         return Erasure(left, right, center, None if keeps else offset, meta=meta)
 
     def _steps(self) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from expunge.conditional import ConditionalErasure
@@ -11,7 +12,7 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.fold_erasure import FoldErasure
 
-__all__ = ["Map", "as_map"]
+__all__ = ["Map", "as_erasure", "as_map"]
 
 Map = Erasure | ConditionalErasure | FoldErasure
 
@@ -49,3 +50,45 @@ def as_map(erasure: Any) -> Map:
         else f"the class {erasure.__name__}",
         "Pass an Erasure, a ConditionalErasure or a fitted eraser",
     )
+
+
+def as_erasure(erasure: Any) -> Erasure:
+    """The affine map of an erasure or a fitted eraser: what every integration takes.
+
+    Parameters
+    ----------
+    erasure : Erasure or fitted eraser
+
+    Returns
+    -------
+    Erasure
+
+    Raises
+    ------
+    InputError
+        For anything else, and for a map that has to be told the concept of each row.
+
+    Examples
+    --------
+    >>> import expunge as ex
+    >>> from expunge.maps import as_erasure
+    >>> as_erasure(ex.OracleLEACE().fit([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0]], [0, 0, 1]))
+    Traceback (most recent call last):
+        ...
+    expunge.errors.InputError: A map that needs the concept of each row cannot stand here. Received ConditionalErasure. Take LEACE, which does not need it.
+    """  # noqa: E501
+    try:
+        found = as_map(erasure)
+    except NotFittedError as error:
+        raise InputError(
+            "The eraser is not fitted, so there is no erasure",
+            type(erasure).__name__,
+            "Call fit first",
+        ) from error
+    if isinstance(found, ConditionalErasure):
+        raise InputError(
+            "A map that needs the concept of each row cannot stand here",
+            type(found).__name__,
+            "Take LEACE, which does not need it",
+        )
+    return found

@@ -20,7 +20,7 @@ def plain_meta(meta: Any) -> dict[str, Any]:
     ----------
     meta : mapping or None
         Of text, finite numbers, booleans, None, and lists and mappings of them. The entries
-        "concept", "steps" and "fingerprint" are those of a fit, if they are there.
+        "concept", "steps", "columns" and "fingerprint" are those of a fit, if they are there.
 
     Returns
     -------
@@ -57,6 +57,8 @@ def _check_record(meta: Mapping[str, Any]) -> None:
         raise _damaged("the concept", concept)
     if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
         raise _damaged("the steps", steps)
+    if "columns" in meta and not _names_columns(meta["columns"]):
+        raise _damaged("the columns", meta["columns"])
     if "fingerprint" in meta:
         try:
             Fingerprint.from_meta(meta["fingerprint"])
@@ -64,6 +66,22 @@ def _check_record(meta: Mapping[str, Any]) -> None:
             raise _damaged("the fingerprint", meta["fingerprint"]) from error
     for step in steps:
         _check_record(step)
+
+
+def _names_columns(columns: Any) -> bool:
+    """Whether this says which columns of a table the vectors are, and what may be beside them."""
+    if not isinstance(columns, Mapping):
+        return False
+    vectors, beside = columns.get("vectors"), columns.get("beside")
+    if isinstance(vectors, str):
+        return beside is None
+    if not isinstance(vectors, list) or not _is_text(vectors) or len({*vectors}) < len(vectors):
+        return False
+    return beside is None or _is_text(beside)
+
+
+def _is_text(names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
 def _damaged(what: str, found: Any) -> InputError:

@@ -31,6 +31,7 @@ from expunge.concept import Concept
 from expunge.erasers.pooled_fit import check_groups
 from expunge.errors import InputError
 from expunge.inputs import check_concept, check_number, check_rng, check_rows
+from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.widths import check_width
 from expunge.plotting import new_axes
 from expunge.pooling.cross_fitting import cross_fit
@@ -169,6 +170,8 @@ def plan_labels(
     >>> 1000 < plan.labels < 4000, plan.with_pool < plan.labels
     (True, True)
     """
+    X = rows_of_table(X, y, groups)
+    unlabelled = rows_of_table(unlabelled, known=columns_of(X), name="unlabelled")
     rows = check_rows(X)
     concept = check_concept(y, rows, concept_type=concept_type)
     together, rng = check_groups(groups, rows), check_rng(random_state)

@@ -196,3 +196,56 @@ def test_erasing_an_index_is_about_as_fast_as_by_hand():
         return min(times)
 
     assert shortest(lambda: erase_index(index, e)) < 3.5 * shortest(by_hand)
+
+
+@pytest.mark.parametrize(
+    "kind", ["L2norm,Flat", "L2norm,HNSW16", "IDMap,L2norm,Flat", "L2norm,SQ8"]
+)
+def test_an_index_for_cosines(data, kind):
+    """Normalised, then erased: what it finds is what NumPy finds."""
+    X, _, Q = data
+    unit, queries = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (X, Q))
+    y = X[:, 0] + X[:, 3] > 4
+    eraser = ex.LEACE().fit(unit, y)
+    index = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
+    index.train(X)
+    numbers = np.arange(N) * 3 + 1
+    mapped = kind.startswith("IDMap")
+    index.add_with_ids(X, numbers) if mapped else index.add(X)
+    compressed = kind.endswith("SQ8")
+    if compressed:
+        with pytest.raises(ex.InputError, match="compresses"):
+            erase_index(index, eraser)
+    clean = erase_index(index, eraser, vectors=X if compressed else None)
+    scores = eraser.transform(queries) @ eraser.transform(unit).T
+    assert (np.argmax(scores, axis=1) != np.argmax(queries @ unit.T, axis=1)).any()
+    found, places = clean.search(Q, 1)
+    np.testing.assert_allclose(found[:, 0], scores.max(axis=1), atol=0.02 if compressed else 1e-5)
+    if not compressed:
+        best = np.argmax(scores, axis=1)
+        np.testing.assert_array_equal(places[:, 0], numbers[best] if mapped else best)
+    again = erase_index(index, eraser, vectors=X, renormalize=True)
+    assert again.search(Q, 1)[0].max() <= 1 + 1e-3
+    assert again.search(Q, 1)[0].mean() > found.mean()
+
+
+def test_renormalising_is_for_cosines(data):
+    X, e, _ = data
+    index = faiss.IndexFlatL2(D)
+    index.add(X)
+    with pytest.raises(ex.InputError, match="Only an index for cosines"):
+        erase_index(index, e, renormalize=True)
+
+
+def test_normalising_after_erasing_tells_of_the_concept_again():
+    """Why it is not done unless it is asked for."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    X = rng.normal(size=(2000, D)) + 1 + 3 * np.outer(y, np.eye(D)[0] + np.eye(D)[3])
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    eraser = ex.LEACE().fit(unit, y)
+    clean = eraser.transform(unit)
+    again = clean / np.linalg.norm(clean, axis=1, keepdims=True)
+    nothing = ex.Erasure.identity(D)
+    assert ex.certify(nothing, clean, y).erased
+    assert not ex.certify(nothing, again, y).erased

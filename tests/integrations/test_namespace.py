@@ -24,6 +24,18 @@ for name in {names!r}:
 """
 
 
+# name -> package and extra
+WORLDS = {
+    "anndata": ("anndata", "anndata"),
+    "chroma": ("chromadb", "chroma"),
+    "datasets": ("datasets", "datasets"),
+    "lancedb": ("lancedb", "lancedb"),
+    "langchain": ("langchain_core", "langchain"),
+    "llama_index": ("llama_index", "llama-index"),
+    "qdrant": ("qdrant_client", "qdrant"),
+}
+
+
 def run(code):
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -34,6 +46,7 @@ def run(code):
 def test_nothing_is_imported_before_it_is_used():
     code = "import sys, expunge as ex; print(*{m.partition('.')[0] for m in sys.modules})"
     heavy = {"torch", "transformers", "sentence_transformers", "onnx", "onnxruntime", "faiss"}
+    heavy |= {package for package, _ in WORLDS.values()}
     assert not heavy & set(run(code).split())
 
 
@@ -43,6 +56,12 @@ def test_names_are_listed_and_others_refused():
     )
     with pytest.raises(AttributeError, match="tensorflow"):
         _ = ex.integrations.tensorflow
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_names_lead_to_worlds(name):
+    pytest.importorskip(WORLDS[name][0])
+    assert getattr(ex.integrations, name).__name__ == f"expunge.integrations.{name}"
 
 
 @pytest.mark.parametrize("name", ["faiss", "onnx", "sentence_transformers", "transformers"])
@@ -58,6 +77,7 @@ def test_without_a_package_the_extra_is_named():
         "onnx": ("onnx", "onnx"),
         "sentence_transformers": ("sentence_transformers", "sentence-transformers"),
         "transformers": ("torch", "transformers"),
+        **WORLDS,
     }
     packages = {package for package, _ in of.values()}
     said = run(BLOCKED.format(packages=packages, names=list(of))).splitlines()

@@ -15,7 +15,8 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_rows, check_width, match_labels
 from expunge.inputs.columns import by_name
-from expunge.inputs.several import split_concepts
+from expunge.inputs.frames import rows_of_table
+from expunge.inputs.several import split_concepts, split_frame, type_of
 from expunge.maps import Map
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
@@ -173,11 +174,18 @@ def gather(
         "ids": _pair(ids, both, "ids", lone_is_test=True),
     }
     parts: dict[str, AuditedRows] = {}
-    half = False
+    half = several = False
     for place, (X, y, name) in enumerate(passed):
+        named = (y, *(pair[place] for pair in extras.values()))
+        X = rows_of_table(X, *named, known=getattr(subject, "columns", None), name=f"X_{name}")
         rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
+        if isinstance(y, str):
+            concept_type = type_of(concept_type, y)
         half |= rows.dtype.itemsize == 2
         y = by_name(y, rows, f"y_{name}")
+        split = split_frame(y, "classes" if several else concept_type, f"y_{name}")
+        several = split is not None
+        y = y if split is None else split
         own = {key: by_name(pair[place], rows, key) for key, pair in extras.items()}
         known_kind = (meta.get("concept") or {}).get("kind")
         parts[name] = _checked_part(

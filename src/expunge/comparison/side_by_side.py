@@ -19,6 +19,7 @@ from expunge.erasers.base import BaseEraser
 from expunge.erasers.pooled_fit import check_groups, pool_of
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
+from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.ranks import check_ranks
 from expunge.progress import Progress
 from expunge.rows.base import Rows
@@ -111,6 +112,8 @@ def compare(
     >>> result.rows[0].linear.status, result.chance["linear"]
     ('found', 0.5)
     """
+    X = rows_of_table(X, concept, task, groups)
+    unlabelled = rows_of_table(unlabelled, known=columns_of(X), name="unlabelled")
     rows = check_rows(X)
     target = check_concept(
         concept, rows, concept_type=concept_type, name="concept", owner="A comparison"

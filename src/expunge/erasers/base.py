@@ -18,7 +18,7 @@ from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.from_moments import statistics_of
 from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
-from expunge.erasers.record import fit_record, rows_record
+from expunge.erasers.record import columns_record, fit_record, rows_record
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
@@ -38,6 +38,7 @@ from expunge.inputs import (
     check_weights,
     check_width,
 )
+from expunge.inputs.frames import columns_of, frame_of, rows_of_table
 from expunge.linalg import Array
 from expunge.maps import Map
 from expunge.moments import Moments
@@ -169,15 +170,17 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         unlabelled: Any = None,
         groups: Any = None,
         missing: str = "error",
+        vectors: Any = None,
     ) -> Self:
         """Find what to erase.
 
         Parameters
         ----------
-        X : array or frame of shape (n, d), or Rows
-        y : array of shape (n,) or (n, m)
-            The concept; or the task, when `concept` is given. For rows of a file, here and below,
-            the name of a column, or several names.
+        X : array or frame of shape (n, d), Rows, or a dataset of Hugging Face
+            Of a frame or dataset, columns that are named below are no part of the vectors.
+        y : array or frame of shape (n,) or (n, m), or dict of such
+            The concept; or the task, when `concept` is given. Here and below, for frames, datasets
+            and rows of a file: the name of a column, or several names.
         concept : array of shape (n,) or (n, m), optional
             The concept, where y is something else (inside a Pipeline, say).
         sample_weight : array of shape (n,), optional
@@ -190,12 +193,25 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         missing : {"error", "unlabelled"}
             What to do with rows whose concept is None, NaN or empty: refuse them, or take them as
             unlabelled.
+        vectors : str or list of str, optional
+            Of a frame or dataset: the column of lists that holds the vectors, or the columns of
+            numbers; a pattern with ``*`` stands for several. By default the only column of lists,
+            or all columns that nothing else names.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        InputError
+            For input that cannot be used; and where `set_fit_request` asks for a concept that did
+            not come, so that y, the task, is not erased in its place.
         """
         check_choice(missing, ("error", "unlabelled"), "missing")
+        self._check_routed(concept)
+        X = rows_of_table(X, y, concept, sample_weight, groups, vectors=vectors)
+        unlabelled = rows_of_table(unlabelled, known=columns_of(X), name="unlabelled")
         if missing == "unlabelled":
             told = (y, None) if concept is None else (concept, y)
             rows, (target, task, *others), lost = without_missing(X, *told, sample_weight, groups)
@@ -213,6 +229,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             )
         together = check_groups(groups, data.rows)
         seen, data = self._statistics(data, second=self._second_for_fit(data))
+        seen = replace(seen, columns=columns_of(X))
         if pool is not None:
             seen, data = self._pooled(seen, data, pool, together)
         if together is not None and self._needs_concept():
@@ -230,7 +247,13 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     @available_if(_streams)  # type: ignore[untyped-decorator]
     def partial_fit(
-        self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        concept: Any = None,
+        sample_weight: Any = None,
+        vectors: Any = None,
     ) -> Self:
         """Add a chunk of rows; the result equals one `fit` on all of them.
 
@@ -238,7 +261,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X, y, concept, sample_weight
+        X, y, concept, sample_weight, vectors
             As in `fit`; a chunk may hold a single class, and a class may come late.
 
         Returns
@@ -246,11 +269,14 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         self
         """
         first = not self.__sklearn_is_fitted__()
+        self._check_routed(concept)
+        X = rows_of_table(X, y, concept, sample_weight, vectors=vectors)
         data = self._check(X, y, concept, sample_weight, whole=False)
         self._check_stream(data.concept)
         if not first:
             self._check_width(data.rows.n_features)
         seen, _ = self._statistics(data, second=self._needs_second())
+        seen = replace(seen, columns=columns_of(X))
         self._keep(X, seen if first else self._seen.merge(seen), first=first)
         return self
 
@@ -311,8 +337,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             Floating types are kept; integers and booleans give float64.
         """
         check_is_fitted(self)
+        X = self._table(X)
         rows = check_rows(X, least=1)
-        _check_feature_names(self, X, reset=False)
         self._check_width(rows.n_features)
         return cast(NDArray[Any], rows.transform(self.erasure_, out))
 
@@ -439,10 +465,30 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _keep(self, X: Any, seen: Statistics, *, first: bool) -> None:
         """Store a fit, after everything that can fail."""
-        _check_feature_names(self, X, reset=first)
+        _check_feature_names(self, frame_of(X), reset=first)
         self.__dict__.pop("_result", None)
         self.n_features_in_ = seen.moments.n_features
         self._seen = seen
+
+    def _table(self, X: Any) -> Any:
+        """New rows: of a table, the columns of the fit."""
+        found = rows_of_table(X, known=self._seen.columns, in_order=False)
+        _check_feature_names(self, frame_of(found), reset=False)
+        return found
+
+    def _check_routed(self, concept: Any) -> None:
+        """Refuse a fit that was promised a concept and got none: y would be erased instead."""
+        if concept is not None or not self._needs_concept():
+            return
+        request = vars(self).get("_metadata_request")  # what `set_fit_request` leaves
+        asked = None if request is None else request.fit.requests.get("concept")
+        if asked is True or isinstance(asked, str):
+            raise InputError(
+                f"{type(self).__name__} was told that a concept would come, and none did: y, the "
+                "task, would have been erased in its place",
+                f"set_fit_request(concept={asked!r}) and no concept",
+                f"Pass {'concept' if asked is True else asked}= to fit, as a Pipeline routes it",
+            )
 
     def _check_width(self, n_features: int) -> None:
         check_width(n_features, self.n_features_in_, by=type(self).__name__)
@@ -575,6 +621,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             "kept": None if kept is None else kept.to_meta(),
             "fit": fit_record(seen, solution, self.strength, kept) if self._certifies() else None,
             "rows": rows_record(moments),
+            **columns_record(seen),
             **({} if seen.seen is None else {"fingerprint": seen.seen.to_meta()}),
             "versions": {"expunge": __version__, "numpy": np.__version__},
         }

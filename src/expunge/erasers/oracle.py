@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
@@ -22,8 +22,6 @@ from expunge.game.closed_form import Rank
 from expunge.game.least_squares import regression, spreads
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
-from expunge.inputs.homes import home_of
-from expunge.inputs.matrices import frame_or_series
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.shrinkage import check_shrinkage
@@ -63,32 +61,35 @@ class _Conditional(BaseEraser):
         found = self._settled()[0]
         if not isinstance(found, ConditionalErasure):
             return super().transform(X, out=out)
-        if home_of(X) is None:
-            frame_or_series(X, "X")  # before names are compared, which have to be different
-        _check_feature_names(self, X, reset=False)
         if concept is None:
             raise InputError(
                 f"{type(self).__name__} needs the concept at transform time",
                 "no concept",
                 "Call transform(X, concept=z), or take LEACE, which does not need it",
             )
-        return found.transform(X, concept, out=out)
+        return found.transform(self._table(X), concept, out=out)
 
     def fit_transform(
-        self, X: Any, y: Any = None, *, concept: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        concept: Any = None,
+        sample_weight: Any = None,
+        vectors: Any = None,
     ) -> NDArray[Any]:
         """Fit, and erase the same rows.
 
         Parameters
         ----------
-        X, y, concept, sample_weight
+        X, y, concept, sample_weight, vectors
             As in `fit`.
 
         Returns
         -------
         array of shape (n, d)
         """
-        self.fit(X, y, concept=concept, sample_weight=sample_weight)
+        self.fit(X, y, concept=concept, sample_weight=sample_weight, vectors=vectors)
         return self.transform(X, concept=y if concept is None else concept)
 
 

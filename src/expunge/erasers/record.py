@@ -12,7 +12,7 @@ from expunge.game.kept import Kept
 from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["fit_record", "rows_record"]
+__all__ = ["columns_record", "fit_record", "rows_record"]
 
 DIGITS = 8 * float(np.finfo(np.float64).eps)  # rounding of a mean, relative to its size
 SHOWN = 6  # digits of means and spreads: enough to tell whether other rows look like these
@@ -89,6 +89,22 @@ def rows_record(moments: Moments) -> dict[str, list[float]]:
     """
     spread = np.sqrt(moments.squares / moments.weight)
     return {"mean": _digits(moments.mean_x), "spread": _digits(spread)}
+
+
+def columns_record(seen: Statistics) -> dict[str, Any]:
+    """Which columns of a table the rows of the fit were, so that others can be put in order.
+
+    Parameters
+    ----------
+    seen : Statistics
+
+    Returns
+    -------
+    dict
+        With one entry, "columns"; empty where the rows were no table with names.
+    """
+    columns = None if seen.columns is None else seen.columns.to_meta()
+    return {} if columns is None else {"columns": columns}
 
 
 def _digits(values: Array) -> list[float]:

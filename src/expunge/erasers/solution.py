@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -78,6 +79,8 @@ def jsonable(value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(part) for key, part in value.items()}
     if is_dataclass(value):  # the settings of a solver
         return repr(value)
     return type(value).__name__

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from expunge.concept import Concept, Label
 from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
+from expunge.inputs.vector_columns import VectorColumns
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.pooling.sharpened import PoolRecord
@@ -55,6 +56,8 @@ class Statistics:
         What these did.
     design : float
         By how much more sums vary because rows come in groups.
+    columns : VectorColumns or None
+        Which columns of a table the rows were.
     """
 
     moments: Moments
@@ -66,6 +69,7 @@ class Statistics:
     labelled: Moments | None = None
     pool: PoolRecord | None = None
     design: float = 1.0
+    columns: VectorColumns | None = None
 
     @property
     def own(self) -> Moments:
@@ -109,4 +113,5 @@ class Statistics:
         if self.seen is not None and other.seen is not None:
             seen = self.seen.merge(other.seen)
         rounding = self.rounding + other.rounding
-        return Statistics(moments, seen, task, by_class, rounding, squared)
+        columns = other.columns if self.columns is None else self.columns
+        return Statistics(moments, seen, task, by_class, rounding, squared, columns=columns)

@@ -13,20 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.list_columns import (
+    first_length,
+    is_fixed,
+    is_list,
+    is_number_list,
+    matrix_of,
+    pyarrow,
+    refuse_null,
+)
 from expunge.files.naming import choose_columns
 from expunge.files.number_types import array_type
 from expunge.files.table import Order, VectorFile, unreadable
-from expunge.optional import require
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
 CACHED = 1 << 11  # rows of which columns are put side by side at once
 FEW = 1 << 16  # different values up to which a column is kept as an array of text
-
-
-def pyarrow() -> Any:
-    """The package, or what to install."""
-    return require("pyarrow", "parquet")
 
 
 class ArrowTable(VectorFile):
@@ -63,13 +66,11 @@ class ArrowTable(VectorFile):
                 "Give every column a name of its own",
             )
         kinds = {name: self.schema.field(name).type for name in names}
-        lists = [name for name, kind in kinds.items() if _is_list(kind)]
+        lists = [name for name, kind in kinds.items() if is_list(kind)]
         numbers = {
-            name: pa.types.is_floating(kind) or pa.types.is_integer(kind) or name in lists
+            name: pa.types.is_floating(kind) or pa.types.is_integer(kind) or is_number_list(kind)
             for name, kind in kinds.items()
-            if name not in lists or _is_number(kinds[name].value_type)
         }
-        numbers = {name: numbers.get(name, False) for name in names}
         chosen = choose_columns(
             [name for name in lists if pa.types.is_floating(kinds[name].value_type)],
             [name for name, kind in kinds.items() if pa.types.is_floating(kind)],
@@ -88,7 +89,7 @@ class ArrowTable(VectorFile):
         if chosen[0] in lists:
             self.vectors, kind = chosen[0], kinds[chosen[0]]
             self.stored = kind.value_type.to_pandas_dtype()().dtype.name
-            self.d = kind.list_size if _is_fixed(kind) else self._first_length()
+            self.d = kind.list_size if is_fixed(kind) else self._first_length()
         else:
             self.vector_columns, self.d = self.chosen, len(chosen)
             types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
@@ -103,8 +104,7 @@ class ArrowTable(VectorFile):
     def _first_length(self) -> int:
         for start, batch in self.batches(1, columns=self.chosen):
             column = batch.column(0)
-            self._refuse_null(column, start)
-            return len(column[0])
+            return first_length(column, str(self.path), start)
         raise InputError(
             f"The table has no rows: {self.path}", "0 rows", "Name a file that holds vectors"
         )
@@ -127,40 +127,16 @@ class ArrowTable(VectorFile):
         array of shape (k, d)
         """
         columns = [batch.column(batch.schema.get_field_index(name)) for name in self.chosen]
+        if not self.vector_columns:
+            return matrix_of(columns[0], self.d, str(self.path), start)
         for column in columns:
-            self._refuse_null(column, start)
-        if self.vector_columns:
-            out = np.empty((len(batch), self.d), self.dtype)
-            arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
-            for lo in range(0, len(batch), CACHED):  # so that what is written stays in cache
-                for j, values in enumerate(arrays):
-                    out[lo : lo + CACHED, j] = values[lo : lo + CACHED]
-            return out
-        values = columns[0].flatten()
-        if not _is_fixed(columns[0].type):
-            self._check_lengths(columns[0], start)
-        if values.null_count:
-            row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // self.d
-            raise self._bad_row("A vector has an entry that is missing", start + row)
-        found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-        return found.reshape(len(batch), self.d)
-
-    def _check_lengths(self, column: Any, start: int) -> None:
-        lengths = np.diff(column.offsets.to_numpy(zero_copy_only=False))
-        odd = np.flatnonzero(lengths != self.d)
-        if odd.size:
-            raise self._bad_row(
-                f"A vector has {lengths[odd[0]]} numbers, and the first one {self.d}",
-                start + int(odd[0]),
-            )
-
-    def _refuse_null(self, column: Any, start: int) -> None:
-        if column.null_count:
-            missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
-            raise self._bad_row("A vector is missing (null)", start + int(missing[0]))
-
-    def _bad_row(self, problem: str, row: int) -> InputError:
-        return InputError(problem, f"row {row} of {self.path}", "Drop this row, or mend it")
+            refuse_null(column, str(self.path), start)
+        out = np.empty((len(batch), self.d), self.dtype)
+        arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+        for lo in range(0, len(batch), CACHED):  # so that what is written stays in cache
+            for j, values in enumerate(arrays):
+                out[lo : lo + CACHED, j] = values[lo : lo + CACHED]
+        return out
 
     def _column(self, name: str) -> NDArray[Any]:
         parts = [batch.column(0) for _, batch in self.batches(1 << 16, columns=(name,))]
@@ -190,30 +166,16 @@ class ArrowTable(VectorFile):
         return pyarrow().schema(fields, metadata=self.schema.metadata)
 
 
-def _is_number(kind: Any) -> bool:
-    types = pyarrow().types
-    return bool(types.is_floating(kind) or types.is_integer(kind))
-
-
-def _is_fixed(kind: Any) -> bool:
-    return bool(pyarrow().types.is_fixed_size_list(kind))
-
-
-def _is_list(kind: Any) -> bool:
-    types = pyarrow().types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or _is_fixed(kind))
-
-
 def _retyped(kind: Any, numbers: str, stored: str) -> Any:
     """The type of a column of vectors with other numbers; the same where those stay."""
     if numbers == stored:
         return kind
     pa = pyarrow()
     inner = pa.from_numpy_dtype(array_type(numbers))
-    if not _is_list(kind):
+    if not is_list(kind):
         return inner
     field = kind.value_field.with_type(inner)
-    if _is_fixed(kind):
+    if is_fixed(kind):
         return pa.list_(field, kind.list_size)
     return pa.large_list(field) if pa.types.is_large_list(kind) else pa.list_(field)
 
@@ -327,7 +289,7 @@ def _vector_array(X: NDArray[Any], table: ArrowTable, field: Any) -> Any:
 def _list_array(X: NDArray[Any], kind: Any) -> Any:
     pa = pyarrow()
     values = pa.array(np.ascontiguousarray(X).reshape(-1), type=kind.value_type)
-    if _is_fixed(kind):
+    if is_fixed(kind):
         return pa.FixedSizeListArray.from_arrays(values, type=kind)
     large = pa.types.is_large_list(kind)
     offsets = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]

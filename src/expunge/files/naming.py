@@ -89,7 +89,7 @@ def check_name(name: str, names: Sequence[str], what: str, where: str) -> str:
     if name not in names:
         raise InputError(
             f"There is no {what} {name!r} in {where}{nearest(name, names)}",
-            f"a file with the {what}s {listed(names)}",
+            f"the {what}s {listed(names)}",
             "Name one of these",
         )
     return name
@@ -150,6 +150,12 @@ def choose_columns(
 
 
 def _named(vectors: str | Sequence[str], numbers: Mapping[str, bool], where: str) -> list[str]:
+    if not isinstance(vectors, Iterable):
+        raise InputError(
+            "vectors must be the name of a column, or several names",
+            f"vectors={vectors!r}",
+            "Name a column of lists of numbers, or columns of numbers",
+        )
     asked = [vectors] if isinstance(vectors, str) else [str(name) for name in vectors]
     found: list[str] = []
     for name in asked:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from expunge.errors import InputError
 from expunge.inputs.homes import home_of
 from expunge.rows.base import Rows
 
-__all__ = ["by_name", "count_of"]
+__all__ = ["by_name", "count_of", "names_in"]
 
 
 def by_name(values: Any, rows: Any, name: str = "y") -> Any:
@@ -59,14 +61,48 @@ def by_name(values: Any, rows: Any, name: str = "y") -> Any:
         return rows.aligned(values)
     if isinstance(values, Mapping):
         return {key: by_name(part, rows, name) for key, part in values.items()}
-    if not rows.columns or not isinstance(values, list | tuple) or not values:
-        return values
-    names = [part for part in values if isinstance(part, str)]
-    labels = len(values) == rows.n_samples and not {*names} <= {*rows.columns}
-    if labels or len(names) < len(values):
+    names = names_in(values, rows.columns, rows.n_samples)
+    if not names:
         return values
     found = {part: rows.column(part) for part in names}
     return found if len(found) > 1 else found[names[0]]
+
+
+def names_in(values: Any, columns: Sequence[Any], n_samples: int) -> list[str]:
+    """The names of columns that `values` consists of; none if it is values.
+
+    Parameters
+    ----------
+    values : str, list of str, mapping of such, or anything
+        An array or an index of text is names if all of it is.
+    columns : sequence
+        That rows have; without any, nothing is a name.
+    n_samples : int
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from expunge.inputs.columns import names_in
+    >>> names_in(["sex", "age"], ["sex", "age", "x"], 5), names_in(["f", "m"], ["sex"], 2)
+    (['sex', 'age'], [])
+    """
+    if isinstance(values, str) and columns:
+        return [values]
+    if isinstance(values, Mapping):
+        return [name for part in values.values() for name in names_in(part, columns, n_samples)]
+    if type(values).__name__ in ("ndarray", "Index") and np.ndim(values) == 1:
+        if not 0 < len(values) <= len(columns):
+            return []
+        given = values.tolist()
+        return given if all(isinstance(n, str) and n in columns for n in given) else []
+    if not columns or not isinstance(values, list | tuple):
+        return []
+    names = [part for part in values if isinstance(part, str)]
+    labels = len(values) == n_samples and not {*names} <= {*columns}
+    return [] if labels or len(names) < len(values) else names
 
 
 def count_of(rows: Rows | int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Literal
 
@@ -21,11 +22,18 @@ from expunge.inputs.matrices import (
     frame_or_series,
     read_array,
 )
-from expunge.inputs.parameters import check_choice
-from expunge.inputs.several import join_concepts, match_labels, split_concepts
+from expunge.inputs.several import (
+    check_types,
+    join_concepts,
+    match_labels,
+    split_concepts,
+    split_frame,
+    type_of,
+)
 from expunge.rows.base import Rows
 
 __all__ = [
+    "ConceptKind",
     "ConceptType",
     "check_classes",
     "check_concept",
@@ -34,7 +42,8 @@ __all__ = [
     "plain_labels",
 ]
 
-ConceptType = Literal["auto", "classes", "labels", "continuous"]
+ConceptKind = Literal["auto", "classes", "labels", "continuous"]
+ConceptType = ConceptKind | Mapping[str, ConceptKind]  # of one concept, or of several by name
 
 EXACT = 2.0**53  # floats beyond this are all whole
 MANY = 20  # classes from which whole numbers stored as floats look like amounts
@@ -62,11 +71,12 @@ def check_concept(
     Parameters
     ----------
     y : array, series, frame or list of shape (n,) or (n, m); a dict or list of such
-        Several concepts become one with the columns of all. For rows with columns beside them,
+        Several concepts become one with the columns of all; each column of a frame is one, unless
+        all are floats or all their values 0 and 1. For rows with columns beside them,
         text names a column.
     rows : Rows or int
         What it has to match, or the number of them.
-    concept_type : {"auto", "classes", "labels", "continuous"}
+    concept_type : {"auto", "classes", "labels", "continuous"}, or dict of concepts to such
         "auto" follows scikit-learn's `type_of_target`: whole numbers are classes, also when they
         are stored as floats; a warning says so where those have more than 20 different values.
     name, owner : str
@@ -85,6 +95,7 @@ def check_concept(
     >>> c.kind, c.labels, c.values
     ('classes', ('f', 'm'), array([0, 1, 1, 0]))
     """
+    called = _name_of(y)
     n_samples, y = count_of(rows), by_name(y, rows, name)
     if y is None:
         raise InputError(
@@ -92,20 +103,21 @@ def check_concept(
             "no concept",
             "Pass the labels of the concept as y, or as concept=",
         )
-    check_choice(concept_type, ("auto", "classes", "labels", "continuous"), "concept_type")
+    parts = split_concepts(y, n_samples) or split_frame(y, concept_type, name)
+    check_types(concept_type, [called] if parts is None else list(parts))
     if type(y).__name__ == "PartedColumn" and len(y) == n_samples:
         parted = import_module("expunge.inputs.parted_labels").parted_concept
         found: Concept = parted(
-            y, rows, concept_type=concept_type, name=name, owner=owner, whole=whole
+            y, rows, concept_type=type_of(concept_type, called), name=name, owner=owner, whole=whole
         )
         return found
-    if parts := split_concepts(y, n_samples):
+    if parts:
         return join_concepts(
             {
                 part: check_concept(
                     column,
                     n_samples,
-                    concept_type=concept_type,
+                    concept_type=type_of(concept_type, part),
                     name=f"{name}[{part!r}]",
                     owner=owner,
                     whole=whole,
@@ -113,6 +125,7 @@ def check_concept(
                 for part, column in parts.items()
             }
         )
+    said: ConceptKind = type_of(concept_type, called)
     values = _as_labels(y, name)
     if values.shape[0] != n_samples:
         raise InputError(
@@ -122,9 +135,9 @@ def check_concept(
             f"Pass one entry of {name} per row of X",
         )
     _check_labels_finite(values, name)
-    kind = kind_of(values, concept_type, name)
+    kind = kind_of(values, said, name)
     if kind == "classes":
-        return _classes(values, name, whole, concept_type)
+        return _classes(values, name, whole, said)
     return _columns(values, kind, _column_names(y), name, whole)
 
 
@@ -144,7 +157,9 @@ def check_known(y: Any, rows: Rows | int, *, kind: Kind, labels: tuple[Label, ..
     Concept
     """
     n_samples, y = count_of(rows), by_name(y, rows, "concept")
-    parts = split_concepts(y, n_samples) or {"": y}
+    joined = any(_is_class(label) for label in labels) and kind != "classes"
+    parts = split_concepts(y, n_samples) or (joined and split_frame(y, "classes", "concept"))
+    parts = parts or {"": y}
     columns = {concept_of(label) for label in labels if not _is_class(label)}
 
     def own_kind(part: str) -> ConceptType:
@@ -164,6 +179,14 @@ def check_known(y: Any, rows: Rows | int, *, kind: Kind, labels: tuple[Label, ..
         }
     )
     return match_labels(concept, kind, labels)
+
+
+def _name_of(y: Any) -> str | None:
+    """What a single concept is called: the name of its column, or of a series."""
+    if isinstance(y, list | tuple) and len(y) == 1:
+        y = y[0]
+    own = y if isinstance(y, str) else getattr(y, "name", None)
+    return own if isinstance(own, str) else None
 
 
 def _is_class(label: Label) -> bool:
@@ -236,7 +259,7 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def kind_of(values: NDArray[Any], concept_type: ConceptType, name: str) -> str:
+def kind_of(values: NDArray[Any], concept_type: ConceptKind, name: str) -> str:
     """Which kind of concept these labels are."""
     if concept_type != "auto":
         return concept_type
@@ -276,7 +299,7 @@ def plain_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
     )
 
 
-def _classes(values: NDArray[Any], name: str, whole: bool, concept_type: ConceptType) -> Concept:
+def _classes(values: NDArray[Any], name: str, whole: bool, concept_type: ConceptKind) -> Concept:
     if values.ndim != 1:
         raise InputError(
             f"{name} should be a 1d array: one class per row",
@@ -296,7 +319,7 @@ def check_classes(
     name: str,
     whole: bool,
     dtype: np.dtype[Any],
-    concept_type: ConceptType,
+    concept_type: ConceptKind,
 ) -> None:
     """Refuse one class alone, and a class for each row; warn where classes look like amounts."""
     if whole and len(labels) == 1:

@@ -14,7 +14,7 @@ from expunge.rows.dask_rows import DaskRows, cluster_rows
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
 
-__all__ = ["apply", "array_of", "check", "rows_of"]
+__all__ = ["apply", "array_of", "check", "rows_of", "table"]
 
 
 def check(X: Any, name: str) -> None:
@@ -43,6 +43,17 @@ def check(X: Any, name: str) -> None:
 def rows_of(X: Any) -> DaskRows:
     """A checked collection as rows, where it is."""
     return cluster_rows(X)
+
+
+def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
+    """A collection with its vectors chosen, or put in order; as it is where nothing is known."""
+    if vectors is not None:
+        return cluster_rows(X, vectors=vectors)
+    if known is None or isinstance(X, PartedColumn) or collection(X) != "DataFrame":
+        return X
+    if known.lists:
+        return cluster_rows(X, vectors=known.names[0]) if known.names[0] in X.columns else X
+    return X[list(known.ordered(list(X.columns)))]
 
 
 def array_of(X: Any) -> NDArray[Any]:

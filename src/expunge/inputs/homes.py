@@ -23,6 +23,10 @@ HOMES: dict[str, str] = {
     "dask.DataFrame": "expunge.inputs.dask_collections",
     "dask.Series": "expunge.inputs.dask_collections",
     "expunge.PartedColumn": "expunge.inputs.dask_collections",
+    "datasets.Dataset": "expunge.inputs.hub_datasets",
+    "datasets.IterableDataset": "expunge.inputs.hub_datasets",
+    "datasets.DatasetDict": "expunge.inputs.hub_datasets",
+    "anndata.AnnData": "expunge.inputs.annotated",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ __all__ = [
     "frame_or_series",
     "read_array",
 ]
+
+
+SHOWN = 80  # characters of a value in a message
 
 
 def check_rows(X: Any, *, name: str = "X", least: int = 2, finite: bool = True) -> Rows:
@@ -70,7 +74,7 @@ def check_rows(X: Any, *, name: str = "X", least: int = 2, finite: bool = True) 
         rows: Rows = DenseRows(A)
     else:
         home.check(X, name)
-        if X.ndim != 2:
+        if getattr(X, "ndim", 2) != 2:
             _check_shape(tuple(X.shape), name, least)
         rows = home.rows_of(X)
         if not rows.lazy or least > 1:  # else nobody has to count them
@@ -304,9 +308,15 @@ def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
         raise NotNumeric(
             f"could not convert string to float: {name} is not numeric; every argument must be a "
             "string of digits or a number",
-            f"type {A.dtype}, first entry {first!r} ({error})",
+            f"type {A.dtype}, first entry {_short(first)} ({_short(error, str)})",
             "Pass numbers; encode text first",
         ) from error
+
+
+def _short(value: Any, show: Callable[[Any], str] = repr) -> str:
+    """A value on one line of a message, however much it holds."""
+    text = " ".join(show(value).split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def check_finite(A: NDArray[Any], name: str) -> None:

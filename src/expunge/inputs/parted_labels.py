@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.errors import InputError
-from expunge.inputs.concepts import ConceptType, check_classes, check_concept, kind_of, plain_labels
+from expunge.inputs.concepts import ConceptKind, check_classes, check_concept, kind_of, plain_labels
 from expunge.rows.base import Rows
 from expunge.rows.dask_graph import each, tree
 from expunge.rows.dask_parts import PartedColumn
@@ -30,7 +30,7 @@ def parted_concept(
     column: PartedColumn,
     rows: Any,
     *,
-    concept_type: ConceptType,
+    concept_type: ConceptKind,
     name: str,
     owner: str,
     whole: bool,

@@ -10,8 +10,22 @@ from numpy.typing import NDArray
 
 from expunge.concept import Concept, Indicator, Kind, Label, column_label
 from expunge.errors import InputError
+from expunge.files.naming import listed
+from expunge.inputs.homes import home_of
+from expunge.inputs.matrices import frame_or_series
+from expunge.inputs.parameters import check_choice
 
-__all__ = ["join_concepts", "label_codes", "match_labels", "split_concepts"]
+__all__ = [
+    "check_types",
+    "join_concepts",
+    "label_codes",
+    "match_labels",
+    "split_concepts",
+    "split_frame",
+    "type_of",
+]
+
+KINDS = ("auto", "classes", "labels", "continuous")
 
 
 def split_concepts(y: Any, n_samples: int) -> dict[str, Any] | None:
@@ -39,6 +53,83 @@ def split_concepts(y: Any, n_samples: int) -> dict[str, Any] | None:
         for column in y
     )
     return {str(place): column for place, column in enumerate(y)} if columns else None
+
+
+def split_frame(y: Any, concept_type: Any, name: str) -> dict[str, Any] | None:
+    """The columns of a frame as several concepts; None for one column and for one matrix.
+
+    A frame is one matrix where all its columns are floats, or all its values 0 and 1, or where
+    `concept_type` says one of the two for all.
+
+    Parameters
+    ----------
+    y : anything
+    concept_type : str or mapping
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    dict of str to array, or None
+    """
+    if isinstance(y, np.ndarray | list | tuple | Mapping) or home_of(y) is not None:
+        return None
+    frame = frame_or_series(y, name)
+    names = getattr(frame, "columns", None)
+    if frame is None or names is None or len(names) < 2:
+        return None
+    if concept_type in ("labels", "continuous"):
+        return None
+    columns = {str(column): np.asarray(frame[:, at].to_numpy()) for at, column in enumerate(names)}
+    if concept_type == "auto":
+        kinds = {values.dtype.kind for values in columns.values()}
+        if kinds == {"f"} or (kinds <= {*"biuf"} and all(map(_is_binary, columns.values()))):
+            return None
+    return columns
+
+
+def _is_binary(values: NDArray[Any]) -> bool:
+    return bool(np.isin(values, (0, 1)).all())
+
+
+def type_of(concept_type: Any, name: str | None) -> Any:
+    """What kind of concept one of several is said to be.
+
+    Parameters
+    ----------
+    concept_type : str, or mapping of names to such
+    name : str or None
+        Of the concept.
+
+    Returns
+    -------
+    str
+        "auto" for a concept that a mapping does not name.
+    """
+    return concept_type.get(name, "auto") if isinstance(concept_type, Mapping) else concept_type
+
+
+def check_types(concept_type: Any, names: Sequence[str | None]) -> None:
+    """Refuse kinds that are none, and kinds of concepts that are not there.
+
+    Parameters
+    ----------
+    concept_type : str, or mapping of names to such
+    names : sequence of str
+        Of the concepts.
+    """
+    if not isinstance(concept_type, Mapping):
+        check_choice(concept_type, KINDS, "concept_type")
+        return
+    for kind in concept_type.values():
+        check_choice(kind, KINDS, "concept_type")
+    odd = [key for key in concept_type if key not in names]
+    if odd:
+        raise InputError(
+            f"concept_type speaks of {listed(odd)}, which is no concept of this fit",
+            f"the concepts {listed(name for name in names if name is not None)}",
+            "Name the concepts as y or concept= does, by columns or by the keys of a dictionary",
+        )
 
 
 def join_concepts(concepts: Mapping[str, Concept]) -> Concept:

@@ -1,7 +1,9 @@
 """Other people's libraries, each imported when its name is first used.
 
-`ex.integrations.transformers`, `.sentence_transformers`, `.onnx`, `.faiss`, `.torch` and
-`.adversarial`. Without the package behind a name, the error says which extra to install.
+Models: `ex.integrations.transformers`, `.sentence_transformers`, `.torch`, `.onnx`, `.adversarial`.
+Retrieval: `.langchain`, `.llama_index`, `.chroma`, `.qdrant`, `.lancedb`, `.faiss`. Tables and
+cells: `.datasets`, `.anndata`. Without the package behind a name, the error says which extra to
+install.
 """
 
 from __future__ import annotations
@@ -11,9 +13,27 @@ from types import ModuleType
 
 from expunge.errors import MissingPackage
 
-__all__ = ["adversarial", "faiss", "onnx", "sentence_transformers", "torch", "transformers"]
+__all__ = [
+    "adversarial",
+    "anndata",
+    "chroma",
+    "datasets",
+    "faiss",
+    "lancedb",
+    "langchain",
+    "llama_index",
+    "onnx",
+    "qdrant",
+    "sentence_transformers",
+    "torch",
+    "transformers",
+]
 
-EXTRAS = {"adversarial": "transformers", "sentence_transformers": "sentence-transformers"}
+EXTRAS = {
+    "adversarial": "transformers",
+    "llama_index": "llama-index",
+    "sentence_transformers": "sentence-transformers",
+}
 
 
 def __getattr__(name: str) -> ModuleType:

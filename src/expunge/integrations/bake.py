@@ -35,7 +35,7 @@ from expunge.integrations.stream_graph import (
     run_with_graph,
     stream_of,
 )
-from expunge.maps import as_map
+from expunge.maps import as_erasure
 from expunge.optional import require
 
 __all__ = ["bake", "probe_batch"]
@@ -184,12 +184,7 @@ def _asked(
         return shared, erasures, "input"
     if isinstance(erasures, Mapping):
         return None, erasures, "output"
-    found = as_map(erasures)
-    if not isinstance(found, Erasure):
-        raise InputError(
-            "Weights do not know the concept of a text", type(found).__name__, "Pass an Erasure"
-        )
-    return found, {}, "input"
+    return as_erasure(erasures), {}, "input"
 
 
 def _equal(a: Erasure, b: Erasure) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from expunge.erasure import Erasure
 from expunge.linalg import Array
+from expunge.maps import as_erasure
 
 __all__ = ["dense_map"]
 
@@ -21,6 +22,7 @@ def dense_map(erasure: Erasure) -> tuple[Array, Array]:
     >>> W.tolist(), b.tolist()
     ([[0.0, 0.0], [0.0, 1.0]], [2.0, 0.0])
     """
+    erasure = as_erasure(erasure)
     zero = np.zeros(erasure.n_features)
     center, offset = (zero if v is None else v for v in (erasure.center, erasure.offset))
     return erasure.matrix(), erasure.left @ (erasure.right @ center) + offset

@@ -11,6 +11,7 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_width
 from expunge.integrations.dense_map import dense_map
+from expunge.maps import as_erasure
 from expunge.optional import require
 
 __all__ = ["erase_index", "to_faiss"]
@@ -25,7 +26,7 @@ def to_faiss(erasure: Erasure) -> Any:
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure or fitted eraser
 
     Returns
     -------
@@ -53,7 +54,9 @@ def to_faiss(erasure: Erasure) -> Any:
     return transform
 
 
-def erase_index(index: Any, erasure: Erasure, *, vectors: Any = None) -> Any:
+def erase_index(
+    index: Any, erasure: Erasure, *, vectors: Any = None, renormalize: bool = False
+) -> Any:
     """A copy of an index in which the stored vectors are erased, and queries will be.
 
     The vectors are read back from flat, HNSW and IVF indexes, with an IndexIDMap around them or
@@ -63,13 +66,22 @@ def erase_index(index: Any, erasure: Erasure, *, vectors: Any = None) -> Any:
     quantization, is learnt again from the erased ones: a code says which entry of a codebook is
     nearest, and entries that differ in the concept would tell of it.
 
+    An index for cosines ("L2norm,Flat", say) holds vectors of length one, so that the erasure has
+    to be one of such vectors. What is added and searched is normalised, then erased. Scores are
+    inner products of erased vectors, which are shorter than one. Normalising them once more would
+    make cosines of them, but their lengths tell of what was taken away, and a vector divided by
+    its length tells of it again.
+
     Parameters
     ----------
     index : faiss.Index
         Left as it is.
-    erasure : Erasure
+    erasure : Erasure or fitted eraser
     vectors : array of shape (n, d), optional
         What was added to the index, in order; needed where it compresses.
+    renormalize : bool
+        Whether an index for cosines is to normalise erased vectors too. Nothing is promised then:
+        measure what is left with `expunge.audit`.
 
     Returns
     -------
@@ -94,6 +106,7 @@ def erase_index(index: Any, erasure: Erasure, *, vectors: Any = None) -> Any:
     >>> clean.search(np.array([[3, 4]], dtype=np.float32), 1)[1]
     array([[0]])
     """
+    erasure = as_erasure(erasure)
     check_width(
         index.d,
         erasure.n_features,
@@ -101,14 +114,48 @@ def erase_index(index: Any, erasure: Erasure, *, vectors: Any = None) -> Any:
         received=type(index).__name__,
         remedy="Pass an erasure that was fitted on these vectors",
     )
-    rows, ids = _stored(index) if vectors is None else (_given(index, vectors), _ids(index))
+    norm, plain = _normalised(index)
+    if renormalize and norm is None:
+        raise InputError(
+            "Only an index for cosines normalises",
+            f"renormalize=True and {type(faiss.downcast_index(index)).__name__}",
+            'Build it as "L2norm,Flat", or leave renormalize away',
+        )
+    rows, ids = _stored(plain) if vectors is None else _given(index, vectors), _ids(index)
+    if norm is not None and vectors is not None:
+        rows = norm.apply(rows)
     erased = erasure.transform(rows)
-    clean = faiss.clone_index(index)
+    if renormalize:
+        erased = norm.apply(erased)
+    clean = faiss.clone_index(plain)
     clean.reset()
+    if norm is not None and ids is not None:  # the numbers lay around the normalisation
+        clean = type(faiss.downcast_index(index))(clean)
     if len(erased):
         _train_again(clean, erased)
         clean.add(erased) if ids is None else clean.add_with_ids(erased, ids)
-    return faiss.IndexPreTransform(to_faiss(erasure), clean)
+    if renormalize:
+        clean = faiss.IndexPreTransform(_norm_like(norm), clean)
+    found = faiss.IndexPreTransform(to_faiss(erasure), clean)
+    return found if norm is None else faiss.IndexPreTransform(_norm_like(norm), found)
+
+
+def _normalised(index: Any) -> tuple[Any, Any]:
+    """The normalisation that an index begins with, and the index behind it; None without one."""
+    outer = faiss.downcast_index(index)
+    mapped = isinstance(outer, faiss.IndexIDMap | faiss.IndexIDMap2)
+    inner = faiss.downcast_index(outer.index) if mapped else outer
+    if not isinstance(inner, faiss.IndexPreTransform):
+        return None, index
+    steps = [faiss.downcast_VectorTransform(inner.chain.at(i)) for i in range(inner.chain.size())]
+    if not steps or not all(isinstance(step, faiss.NormalizationTransform) for step in steps):
+        return None, index
+    behind = faiss.downcast_index(inner.index)
+    return _norm_like(steps[0]), behind
+
+
+def _norm_like(step: Any) -> Any:
+    return faiss.NormalizationTransform(step.d_in, step.norm)
 
 
 def _train_again(index: Any, vectors: NDArray[np.float32]) -> None:
@@ -140,14 +187,15 @@ def _forget(step: Any) -> bool:
     return True
 
 
-def _stored(index: Any) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
-    """The vectors of an index in the order they were added, with their numbers if it maps them."""
+def _stored(index: Any) -> NDArray[np.float32]:
+    """The vectors of an index in the order they were added."""
     inner = _inside(index)
     _check_lossless(index, inner)
     try:
         if isinstance(inner, faiss.IndexIVF):
             _check_in_order(inner)  # the call below would pass over vectors of other numbers
-        return inner.reconstruct_n(0, index.ntotal), _ids(index)
+        found: NDArray[np.float32] = inner.reconstruct_n(0, index.ntotal)
+        return found
     except RuntimeError as error:
         raise InputError(
             "The index does not give its vectors back in order",

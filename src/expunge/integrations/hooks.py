@@ -21,7 +21,7 @@ from expunge.integrations.intercept import intercepting
 from expunge.integrations.module_names import resolve_each
 from expunge.integrations.positions import Tokens, change_at, check_tokens, without_special
 from expunge.integrations.taps import Place
-from expunge.maps import as_map
+from expunge.maps import as_erasure
 from expunge.optional import require
 from expunge.rows.apply_tensor import apply_to_tensor
 
@@ -50,7 +50,7 @@ def erasing(
     ----------
     model : torch.nn.Module
         Any Hugging Face model, or any other module.
-    erasures : mapping of str to Erasure
+    erasures : mapping of str to Erasure or fitted eraser
         By the names of modules as in ``model.named_modules()``, or relative to the base model, or
         by patterns such as ``"layers.*"``, or "resid", "attn", "mlp" for all layers. Where a
         module's output is a tuple or a ModelOutput, its hidden states (the first tensor) are
@@ -130,13 +130,11 @@ def as_erasures(model: Any, erasures: Mapping[str, Any]) -> dict[str, Erasure]:
     found: dict[str, Erasure] = {}
     places = resolve_each(model, erasures)
     for (name, given), full in zip(erasures.items(), places, strict=True):
-        erasure = as_map(given) if hasattr(given, "fit") else given
-        if not isinstance(erasure, Erasure):
-            raise InputError(
-                f"What is to be done at {name!r} is not an Erasure",
-                type(erasure).__name__,
-                "Pass the erasure_ of a fitted eraser, or Erasure.load(path)",
-            )
+        try:
+            erasure = as_erasure(given)
+        except InputError as error:
+            problem = f"What is to be done at {name!r} is not an Erasure"
+            raise InputError(problem, error.received, error.remedy) from error
         found.update(dict.fromkeys(full.values(), erasure))
     return found
 

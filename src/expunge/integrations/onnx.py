@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice
+from expunge.maps import as_erasure
 from expunge.optional import require
 
 __all__ = ["attach", "to_onnx"]
@@ -40,7 +41,7 @@ def to_onnx(
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure or fitted eraser
     dtype : {"float16", "float32", "float64"}
         Type of the rows.
     input, output : str
@@ -63,6 +64,7 @@ def to_onnx(
     array([[2., 4.]], dtype=float32)
     """
     check_choice(dtype, DTYPES, "dtype")
+    erasure = as_erasure(erasure)
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     nodes, weights = _nodes(erasure, input, output, kind, "")
     graph = onnx.helper.make_graph(
@@ -87,7 +89,7 @@ def attach(model: Any, erasure: Erasure, *, output: str | None = None) -> Any:
     ----------
     model : onnx.ModelProto
         Left as it is.
-    erasure : Erasure
+    erasure : Erasure or fitted eraser
     output : str, optional
         An output of the graph, by default its only one; or a tensor inside, such as the embedding
         before its normalization. Its last axis must have d entries. It keeps its name.
@@ -107,6 +109,7 @@ def attach(model: Any, erasure: Erasure, *, output: str | None = None) -> Any:
     >>> session.run(None, {"vectors": np.array([[3, 4]], dtype=np.float32)})[0]
     array([[0., 4.]], dtype=float32)
     """
+    erasure = as_erasure(erasure)
     kind, name = _check_tensor(model, output, erasure)
     changed = onnx.ModelProto()
     changed.CopyFrom(model)

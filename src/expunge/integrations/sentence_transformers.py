@@ -15,6 +15,7 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_width
 from expunge.integrations.dense_map import dense_map
+from expunge.maps import as_erasure
 from expunge.optional import require
 
 __all__ = ["add_erasure", "unnormalized"]
@@ -33,7 +34,7 @@ def add_erasure(model: Any, erasure: Erasure, *, place: Place = "before_normaliz
     ----------
     model : SentenceTransformer
         Changed in place.
-    erasure : Erasure
+    erasure : Erasure or fitted eraser
         For "before_normalize" fitted on embeddings that are not normalized; see `unnormalized`.
         For "end" fitted on what ``model.encode`` gives.
     place : {"before_normalize", "end"}
@@ -66,6 +67,7 @@ def add_erasure(model: Any, erasure: Erasure, *, place: Place = "before_normaliz
     """
     check_choice(place, ("before_normalize", "end"), "place")
     _check_model(model)
+    erasure = as_erasure(erasure)
     slots = _ends(model)[0] if place == "before_normalize" else [(model, len(model))]
     width = _width(model)
     if width is not None:

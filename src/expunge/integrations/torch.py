@@ -14,6 +14,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice, check_width
 from expunge.inputs.matrices import as_numpy
 from expunge.linalg import Array
+from expunge.maps import as_erasure
 from expunge.rows.apply_tensor import affine, double
 
 __all__ = ["ErasureLayer", "fold_into"]
@@ -31,7 +32,7 @@ class ErasureLayer(nn.Module):
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure or fitted eraser
     device : torch.device or str, optional
     dtype : torch.float64 or torch.float32
         Of the factors, by default the widest the device has. With float32 part of the concept may
@@ -69,8 +70,9 @@ class ErasureLayer(nn.Module):
                 f"dtype={dtype}",
                 "Leave dtype away; half inputs are taken all the same",
             )
+        found = as_erasure(erasure)
         for name in ("left", "right", "center", "offset"):
-            values = getattr(erasure, name)
+            values = getattr(found, name)
             factor = None if values is None else torch.tensor(values, dtype=dtype, device=device)
             self.register_buffer(name, factor)
 
@@ -157,7 +159,7 @@ def fold_into(
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure or fitted eraser
         Of the width of that side.
     linear : torch.nn.Linear
         Left as it is. Its hooks are not carried over.
@@ -189,6 +191,7 @@ def fold_into(
     True
     """
     check_choice(side, ("input", "output"), "side")
+    erasure = as_erasure(erasure)
     width = _width(linear, side)
     if width != erasure.n_features:
         raise InputError(

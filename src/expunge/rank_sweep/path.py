@@ -18,6 +18,7 @@ from expunge.inputs import (
     check_rows,
     check_weights,
 )
+from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.ranks import check_ranks
 from expunge.progress import Progress
 from expunge.rank_sweep.path_probes import PathProbes
@@ -97,6 +98,8 @@ def rank_path(
     >>> [round(p.score, 2) for p in path.points]
     [0.92, 0.61, 0.33]
     """
+    X = rows_of_table(X, y, sample_weight)
+    X_test = rows_of_table(X_test, y_test, known=columns_of(X), name="X_test")
     rows = check_rows(X)
     weights = check_weights(sample_weight, rows)
     concept = check_concept(y, rows, concept_type=concept_type).with_weight(weights)
