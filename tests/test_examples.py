@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+HOUSE = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "RELEASING", "SECURITY")]
+PAGES = [README, *HOUSE, *sorted((ROOT / "docs").glob("*.md"))]
 TASKS = [page for page in PAGES[1:] if "\n```sh\n" in page.read_text(encoding="utf-8")]
 SKIP = "<!-- not run"  # on the line before a block
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
