@@ -111,7 +111,7 @@ def words(x: float, y: float, lines: list[str], kind: str, step: float = 19) -> 
 
 def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
     """A line with a head."""
-    return f'<path class="arrow" d="M{x1} {y1} L{x2} {y2}" marker-end="url(#head)"/>'
+    return f'<path class="arrow" d="M{x1} {y1} L{x2} {y2}" marker-end="url(#HEAD)"/>'
 
 
 def answer(step: Step, x: float, y: float, width: float) -> str:
@@ -149,13 +149,14 @@ def chart(width: int, question: int, beside: bool) -> str:
             parts.append(words(28, end + 16, ["no"], "hint"))
         y = end + 26
     kind = "wide" if beside else "narrow"
-    return (
+    drawn = (
         f'<svg class="method-chart {kind}" viewBox="0 0 {width} {y:.0f}" role="img" '
-        f'aria-label="Which method to take"><defs><marker id="head" markerWidth="8" '
+        f'aria-label="Which method to take"><defs><marker id="HEAD" markerWidth="8" '
         f'markerHeight="8" refX="6" refY="4" orient="auto">'
         f'<path class="head" d="M0 0 L8 4 L0 8 z"/>'
         f"</marker></defs>{''.join(parts)}</svg>"
     )
+    return drawn.replace("HEAD", f"head-{kind}")  # one name on a page for one mark
 
 
 def page() -> str:
