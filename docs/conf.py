@@ -73,7 +73,8 @@ sphinx_gallery_conf = {
     "abort_on_example_error": False,
     "download_all_examples": False,
     "show_memory": False,
-    "min_reported_time": 5,
+    "min_reported_time": 1_000_000,  # seconds depend on the machine
+    "capture_repr": (),  # what is printed, not the name of the last object
     "remove_config_comments": True,
     "image_srcset": ["2x"],
     "copyfile_regex": r".*\.csv\.gz",
@@ -87,6 +88,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_domain_indices = False
 html_context = {"default_mode": "auto"}
 html_sidebars = {"index": []}
 html_theme_options = {

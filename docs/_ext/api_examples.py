@@ -45,6 +45,8 @@ True
 ['nothing', 'LEACE', 'INLP']
 """,
     "expunge.ERASERS": """
+Every eraser, by its name. The command line takes the same names.
+
 >>> import expunge as ex
 >>> sorted(ex.ERASERS)[:4]
 ['INLP', 'LEACE', 'MeanProjection', 'OracleLEACE']
@@ -52,11 +54,15 @@ True
 LEACE()
 """,
     "expunge.LOSSES": """
+Every built-in loss, by its name.
+
 >>> import expunge as ex
 >>> sorted(ex.LOSSES)
 ['cross_entropy', 'hinge', 'huber', 'squared', 'squared_hinge']
 """,
     "expunge.SOLVERS": """
+Every solver of the game, by its name.
+
 >>> import expunge as ex
 >>> sorted(ex.SOLVERS)
 ['closed_form', 'descent_ascent', 'subspace_ascent']
@@ -134,6 +140,8 @@ True
 ('executive', 'management', 'professional')
 """,
     "expunge.files.FORMATS": """
+Every format of files, by its ending.
+
 >>> from expunge.files import FORMATS
 >>> ".parquet" in FORMATS, ".npy" in FORMATS
 (True, True)
