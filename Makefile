@@ -1,10 +1,10 @@
-# Two commands: `make demo` and `make test`. Each sets up what it needs in .venv first.
+# Three commands: `make demo`, `make test` and `make docs`. Each sets up what it needs in .venv first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MINUTES ?= 30
 
-.PHONY: demo test lint types fuzz bench clean
+.PHONY: demo test docs lint types fuzz bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/expunge demo --report expunge-demo.html
@@ -18,6 +18,11 @@ lint: $(VENV)/.test
 
 types: $(VENV)/.test
 	$(BIN)/mypy
+
+# the site, in build/site: pages, API and a gallery that is run; needs no network once set up
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -d build/doctrees docs build/site
+	$(BIN)/python scripts/check_site.py build/site
 
 # random calls, each checked against a predictor of its own; ends with a table, and 1 on a fault
 fuzz: $(VENV)/.test
@@ -37,5 +42,9 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	touch $@ $(VENV)/.core
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@ $(VENV)/.core
+
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist docs/generated .mypy_cache .ruff_cache .pytest_cache

@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+HOUSE = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "RELEASING", "SECURITY")]
+PAGES = [README, *HOUSE, *sorted((ROOT / "docs").glob("*.md"))]
 TASKS = [page for page in PAGES[1:] if "\n```sh\n" in page.read_text(encoding="utf-8")]
 SKIP = "<!-- not run"  # on the line before a block
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -189,25 +190,58 @@ def test_commands_of_a_page_run_and_print_what_follows_them(page, tmp_path):
             assert_same_output(found[i + 1][1], printed)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES[1:] if page not in TASKS], ids=lambda p: p.stem
-)
-def test_blocks_of_a_page_run_and_print_what_follows_them(page, tmp_path):
+# pages with little code share a process, each with names of its own
+LIGHT = {
+    *("CONTRIBUTING", "RELEASING", "SECURITY", "benchmarks", "changelog", "compare", "guide"),
+    *("mathematics", "project", "sources", "testing"),
+}
+ALONE = [page for page in PAGES[1:] if page not in TASKS and page.stem not in LIGHT]
+TOGETHER = [page for page in PAGES if page.stem in LIGHT]
+MARK = "=== next block ===\n"
+
+
+def to_run(page):
+    """Whether each block of a page is run."""
+    return [kind == "python" and not before.startswith(SKIP) for kind, _, before, _ in blocks(page)]
+
+
+def script_of(page):
+    """The blocks of a page as one program that marks the end of each."""
+    found = zip(to_run(page), blocks(page), strict=True)
+    return "".join(
+        f"{code}\nprint({MARK!r}, end='')\n" for wanted, (_, code, *_) in found if wanted
+    )
+
+
+def assert_prints_what_it_shows(page, printed):
     found = list(blocks(page))
-    to_run = [kind == "python" and not before.startswith(SKIP) for kind, _, before, _ in found]
-    if not any(to_run):
-        pytest.skip("no Python on this page")
-    mark = "=== next block ==="
-    script = tmp_path / "page.py"
-    code = [text for wanted, (_, text, _, _) in zip(to_run, found, strict=True) if wanted]
-    script.write_text(f"\nprint({mark!r})\n".join(code), encoding="utf-8")
-    printed = iter(run(script, cwd=tmp_path).split(f"{mark}\n"))
-    for i, wanted in enumerate(to_run):
+    for i, wanted in enumerate(to_run(page)):
         if not wanted:
             continue
         real = next(printed)
         if i + 1 < len(found) and found[i + 1][0] == "text":
             assert_same_output(found[i + 1][1], real)
+
+
+@pytest.mark.parametrize("page", ALONE, ids=lambda p: p.stem)
+def test_blocks_of_a_page_run_and_print_what_follows_them(page, tmp_path):
+    if not any(to_run(page)):
+        pytest.skip("no Python on this page")
+    (tmp_path / "page.py").write_text(script_of(page), encoding="utf-8")
+    printed = iter(run(tmp_path / "page.py", cwd=tmp_path).split(MARK))
+    assert_prints_what_it_shows(page, printed)
+
+
+def test_blocks_of_light_pages_run_and_print_what_follows_them(tmp_path):
+    assert all(any(to_run(page)) for page in TOGETHER)
+    assert {page.stem for page in TOGETHER} == LIGHT
+    for page in TOGETHER:
+        (tmp_path / f"{page.stem}.py").write_text(script_of(page), encoding="utf-8")
+    names = [f"{page.stem}.py" for page in TOGETHER]
+    code = f"import runpy; [runpy.run_path(name, run_name='__main__') for name in {names!r}]"
+    printed = iter(run("-c", code, cwd=tmp_path).split(MARK))
+    for page in TOGETHER:
+        assert_prints_what_it_shows(page, printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

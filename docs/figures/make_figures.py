@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
@@ -59,6 +59,8 @@ def main() -> None:
         save(below_the_rank(), "below_the_rank")
         save(history(), "history")
         save(few_labels(), "few-labels")
+        save(oracle_stamp(), "oracle-stamp")
+        save(front(), "front")
 
 
 def save(figure: Figure, name: str) -> None:
@@ -359,6 +361,51 @@ def few_labels() -> Figure:
     ax.set_xticks(counts, [f"{n:,}" for n in counts])
     ax.minorticks_off()
     ax.legend()
+    return figure
+
+
+# -- the first page --------------------------------------------------------------------------------
+
+
+def front() -> Figure:
+    """What the first block of the first page draws, with words on it."""
+    page = (HERE.parent / "index.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    exec(code, {})
+    figure = plt.gcf()
+    figure.set_layout_engine("constrained")
+    figure.set_size_inches(9, 3.2)
+    for ax, title in zip(figure.axes, ["before", "after RLACE()"], strict=True):
+        for bars, colour in zip(ax.containers, [BLUE, ORANGE], strict=True):
+            for bar in bars:
+                bar.set_color(colour)
+        ax.set(title=title, xlabel="score of a linear probe, new words", yticks=[])
+    figure.axes[0].legend(figure.axes[0].containers, ["nearer to he", "nearer to she"])
+    return figure
+
+
+# -- an oracle on whole numbers --------------------------------------------------------------------
+
+
+def oracle_stamp() -> Figure:
+    """Ages before, after an oracle and after LEACE: what stands behind the point."""
+    people = load_diabetes(as_frame=True, scaled=False).data
+    sex, X = people["sex"].to_numpy(), people.drop(columns="sex").to_numpy()
+    erased = {
+        "as they are": X,
+        "OracleLEACE (and CorrelationRemover)": ex.OracleLEACE().fit_transform(X, sex),
+        "LEACE": ex.LEACE().fit_transform(X, sex),
+    }
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained", sharey=True)
+    rng = np.random.default_rng(0)
+    for ax, (name, rows) in zip(panels, erased.items(), strict=True):
+        for s, colour, marker in [(1, BLUE, "o"), (2, ORANGE, "^")]:
+            ages = rows[sex == s, 0]
+            height = ages % 1 + rng.normal(0, 0.006, len(ages))
+            ax.scatter(ages, height, s=12, color=colour, marker=marker, linewidths=0, alpha=0.7)
+        ax.set(title=name, xlabel="age", ylim=(-0.08, 1.05))
+    panels[0].set_ylabel("what stands behind the point")
+    panels[0].legend(["sex 1", "sex 2"], loc="upper right")
     return figure
 
 

@@ -25,7 +25,9 @@ from expunge.concept import Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_number
+from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import apply_map, as_matrix
+from expunge.inputs.vector_columns import VectorColumns
 from expunge.inputs.widths import check_width
 from expunge.linalg import Array
 from expunge.meta import plain_meta
@@ -178,6 +180,11 @@ class FoldErasure:
         """What made it (a copy)."""
         return copy.deepcopy(self._meta)
 
+    @property
+    def columns(self) -> VectorColumns | None:
+        """Which columns of a table it was fitted on; None for arrays."""
+        return VectorColumns.from_meta(self._meta.get("columns"))
+
     def check_width(self, shape: tuple[int, ...]) -> None:
         """Refuse rows of another width than this erasure is for."""
         check_width(shape[-1] if shape else 0, self.n_features, received=f"shape {tuple(shape)}")
@@ -196,7 +203,7 @@ class FoldErasure:
         -------
         array of the shape of X, or rows of the new file
         """
-        return cast(NDArray[Any], apply_map(self, X, out))
+        return cast(NDArray[Any], apply_map(self, rows_of_table(X, known=self.columns), out))
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Erased rows; the same as `transform`."""

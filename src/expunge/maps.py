@@ -12,9 +12,10 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.fold_erasure import FoldErasure
 
-__all__ = ["Map", "as_erasure", "as_map"]
+__all__ = ["Map", "RowMap", "as_erasure", "as_map", "as_row_map"]
 
-Map = Erasure | ConditionalErasure | FoldErasure
+RowMap = Erasure | FoldErasure  # what needs nothing but the row
+Map = RowMap | ConditionalErasure
 
 
 def as_map(erasure: Any) -> Map:
@@ -53,7 +54,7 @@ def as_map(erasure: Any) -> Map:
 
 
 def as_erasure(erasure: Any) -> Erasure:
-    """The affine map of an erasure or a fitted eraser: what every integration takes.
+    """The affine map of an erasure or a fitted eraser, where a matrix is needed.
 
     Parameters
     ----------
@@ -66,13 +67,46 @@ def as_erasure(erasure: Any) -> Erasure:
     Raises
     ------
     InputError
-        For anything else, and for a map that has to be told the concept of each row.
+        For anything else, for a map that has to be told the concept of each row, and for a fold.
 
     Examples
     --------
     >>> import expunge as ex
     >>> from expunge.maps import as_erasure
-    >>> as_erasure(ex.OracleLEACE().fit([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0]], [0, 0, 1]))
+    >>> as_erasure(ex.Erasure([[1.0]], [[1.0]]))
+    Erasure(rank 1 of 1 features, orthogonal)
+    """
+    found = as_row_map(erasure)
+    if isinstance(found, FoldErasure):
+        raise InputError(
+            "A fold is not linear, so no matrix does what it does",
+            type(found).__name__,
+            "Transform the rows themselves, or take LEACE",
+        )
+    return found
+
+
+def as_row_map(erasure: Any) -> RowMap:
+    """The map of an erasure or a fitted eraser, where nothing but the row is known.
+
+    Parameters
+    ----------
+    erasure : Erasure, FoldErasure or fitted eraser
+
+    Returns
+    -------
+    Erasure or FoldErasure
+
+    Raises
+    ------
+    InputError
+        For anything else, and for a map that has to be told the concept of each row.
+
+    Examples
+    --------
+    >>> import expunge as ex
+    >>> from expunge.maps import as_row_map
+    >>> as_row_map(ex.OracleLEACE().fit([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0]], [0, 0, 1]))
     Traceback (most recent call last):
         ...
     expunge.errors.InputError: A map that needs the concept of each row cannot stand here. Received ConditionalErasure. Take LEACE, which does not need it.

@@ -1,4 +1,4 @@
-"""Saved erasures of either kind, and what a fit of the command line adds to them."""
+"""Saved erasures of any kind, and what a fit of the command line adds to them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.files.naming import nearest
+from expunge.fold_erasure import FoldErasure
+from expunge.maps import Map
 
 __all__ = ["check_erasure_name", "load_erasure", "map_of_fit", "with_meta"]
 
 ENDING = ".safetensors"
 
 
-def load_erasure(path: Path) -> Erasure | ConditionalErasure:
+def load_erasure(path: Path) -> Map:
     """A saved erasure, whether or not it has to be told the concept.
 
     Parameters
@@ -28,7 +30,7 @@ def load_erasure(path: Path) -> Erasure | ConditionalErasure:
 
     Returns
     -------
-    Erasure or ConditionalErasure
+    Erasure, ConditionalErasure or FoldErasure
 
     Raises
     ------
@@ -42,9 +44,11 @@ def load_erasure(path: Path) -> Erasure | ConditionalErasure:
         raise InputError(
             f"There is no such file{nearest(path.name, names)}", str(path), "Check its name"
         )
-    if _kind(path) == "conditional_erasure":
-        return ConditionalErasure.load(path)
-    return Erasure.load(path)
+    kinds: dict[str, type[Map]] = {
+        "conditional_erasure": ConditionalErasure,
+        "fold_erasure": FoldErasure,
+    }
+    return kinds.get(_kind(path), Erasure).load(path)
 
 
 def check_erasure_name(path: Path) -> None:
@@ -62,7 +66,7 @@ def check_erasure_name(path: Path) -> None:
         )
 
 
-def map_of_fit(eraser: Any) -> Erasure | ConditionalErasure:
+def map_of_fit(eraser: Any) -> Map:
     """What a fitted eraser applies.
 
     Parameters
@@ -71,24 +75,24 @@ def map_of_fit(eraser: Any) -> Erasure | ConditionalErasure:
 
     Returns
     -------
-    Erasure or ConditionalErasure
+    Erasure, ConditionalErasure or FoldErasure
     """
-    found: Erasure | ConditionalErasure | None = getattr(eraser, "erasure_", None)
+    found: Map | None = getattr(eraser, "erasure_", None)
     return eraser.conditional_erasure_ if found is None else found
 
 
-def with_meta(erasure: Erasure | ConditionalErasure, **more: Any) -> Erasure | ConditionalErasure:
+def with_meta(erasure: Map, **more: Any) -> Map:
     """The same map that knows more of what made it.
 
     Parameters
     ----------
-    erasure : Erasure or ConditionalErasure
+    erasure : Erasure, ConditionalErasure or FoldErasure
     **more
         JSON values.
 
     Returns
     -------
-    Erasure or ConditionalErasure
+    Erasure, ConditionalErasure or FoldErasure
 
     Examples
     --------
@@ -98,6 +102,8 @@ def with_meta(erasure: Erasure | ConditionalErasure, **more: Any) -> Erasure | C
     {'held_out': 3}
     """
     meta = {**erasure.meta, **more}
+    if isinstance(erasure, FoldErasure):
+        return erasure.with_(meta=meta)
     if isinstance(erasure, Erasure):
         return Erasure(erasure.left, erasure.right, erasure.center, erasure.offset, meta=meta)
     return ConditionalErasure(

@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from expunge.commands.labelled_table import LabelledTable
-    from expunge.conditional import ConditionalErasure
     from expunge.erasers.base import BaseEraser
-    from expunge.erasure import Erasure
+    from expunge.maps import Map
 
 __all__ = ["EXAMPLES", "fit", "render"]
 
@@ -216,7 +215,7 @@ def _check_engine(engine: str, holdout: float, unlabelled: Any) -> None:
 
 def render(
     eraser: BaseEraser,
-    found: Erasure | ConditionalErasure,
+    found: Map,
     table: LabelledTable,
     out: Path,
     screen: Console,

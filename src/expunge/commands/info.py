@@ -13,8 +13,7 @@ from expunge.commands.output import JsonFile, check_target, console, printable, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from expunge.conditional import ConditionalErasure
-    from expunge.erasure import Erasure
+    from expunge.maps import Map
 
 __all__ = ["EXAMPLES", "describe", "info", "render"]
 
@@ -40,7 +39,7 @@ def info(file: File, json_file: JsonFile = None) -> None:
     render(described, console())
 
 
-def describe(erasure: Erasure | ConditionalErasure) -> dict[str, Any]:
+def describe(erasure: Map) -> dict[str, Any]:
     """What is known of an erasure, as plain values; None where nothing was recorded.
 
     Examples
@@ -118,6 +117,8 @@ def _concept(kind: Any, labels: Any) -> str:
 def _projection(found: Mapping[str, Any]) -> str:
     if found["needs_concept"]:
         return "none: each row is moved by its own concept, which has to be told"
+    if found["orthogonal"] is None:
+        return "none: each predicted class is moved onto the others, then LEACE"
     return "orthogonal" if found["orthogonal"] else "oblique"
 
 

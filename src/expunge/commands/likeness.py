@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from expunge.conditional import ConditionalErasure
-from expunge.erasure import Erasure
 from expunge.files.table import VectorFile
+from expunge.maps import Map
 
 __all__ = ["first_rows", "unlikeness"]
 
@@ -19,7 +18,7 @@ FAR = 0.5  # of the spread of a row: how far the mean may move
 NOISE = 3.0  # standard errors of a mean
 
 
-def unlikeness(erasure: Erasure | ConditionalErasure, file: VectorFile) -> str:
+def unlikeness(erasure: Map, file: VectorFile) -> str:
     """In which way the first vectors of a file differ from those of the fit; empty if they do not.
 
     Compared are the mean, by its distance in spreads of a row around it, and that spread itself.
@@ -76,7 +75,7 @@ def first_rows(file: VectorFile) -> dict[str, list[float]] | None:
     }
 
 
-def _known(erasure: Erasure | ConditionalErasure) -> tuple[Any, Any] | None:
+def _known(erasure: Map) -> tuple[Any, Any] | None:
     """Mean and spread (d,) of the columns of the first fit, where they were recorded."""
     meta: Any = erasure.meta
     steps = meta.get("steps")

@@ -119,7 +119,8 @@ def bake(
         _bake_stream(work, stream, found)
         at = "input"
     else:
-        reference, at = as_erasures(work, given), place
+        reference = {name: as_erasure(e) for name, e in as_erasures(work, given).items()}
+        at = place
         _bake_modules(work, reference, run)
         del run
     with torch.no_grad():

@@ -8,6 +8,7 @@ from typing import Any
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.integrations.embedded import EmbeddingEraser
+from expunge.maps import as_erasure
 from expunge.optional import require
 
 __all__ = ["ErasedEmbeddingFunction"]
@@ -56,7 +57,7 @@ class ErasedEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
                 "function is no embedding function", type(function).__name__, "Pass such a function"
             )
         self.function = function
-        self.eraser = EmbeddingEraser(erasure, normalize)
+        self.eraser = EmbeddingEraser(as_erasure(erasure), normalize)  # kept with a collection
 
     def __call__(self, input: Any) -> Any:
         """Erased embeddings of documents."""
@@ -74,7 +75,7 @@ class ErasedEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
 
     def get_config(self) -> dict[str, Any]:
         """What Chroma writes down: the numbers of the erasure, and the other function's own."""
-        e = self.eraser.erasure
+        e = as_erasure(self.eraser.erasure)
         parts = {"left": e.left, "right": e.right, "center": e.center, "offset": e.offset}
         return {
             "erasure": {name: None if A is None else A.tolist() for name, A in parts.items()},

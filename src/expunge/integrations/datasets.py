@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.files.naming import check_name
 from expunge.inputs.matrices import as_matrix
-from expunge.maps import as_erasure
+from expunge.maps import RowMap, as_row_map
 from expunge.optional import require
 
 __all__ = ["erase_batch"]
@@ -26,7 +25,7 @@ datasets = require("datasets", "datasets")
 class _EraseBatch:
     """What `erase_batch` gives: an object of plain parts, so that `map` can send and hash it."""
 
-    def __init__(self, erasure: Erasure, vectors: str, into: str) -> None:
+    def __init__(self, erasure: RowMap, vectors: str, into: str) -> None:
         self.erasure, self.vectors, self.into = erasure, vectors, into
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -51,13 +50,13 @@ class _EraseBatch:
 
 
 def erase_batch(
-    erasure: Erasure, vectors: str = "embedding", into: str | None = None
+    erasure: Any, vectors: str = "embedding", into: str | None = None
 ) -> Callable[[Mapping[str, Any]], dict[str, NDArray[Any]]]:
     """A function for ``dataset.map(..., batched=True)`` that erases a column of vectors.
 
     Parameters
     ----------
-    erasure : Erasure or fitted eraser
+    erasure : Erasure, FoldErasure or fitted eraser
     vectors : str
         The column of lists.
     into : str, optional
@@ -80,4 +79,4 @@ def erase_batch(
     >>> people.map(erase_batch(first, into="clean"), batched=True)["clean"][0]
     [0.0, 4.0]
     """
-    return _EraseBatch(as_erasure(erasure), vectors, vectors if into is None else into)
+    return _EraseBatch(as_row_map(erasure), vectors, vectors if into is None else into)

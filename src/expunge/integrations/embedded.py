@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs.matrices import as_matrix
-from expunge.maps import as_erasure
+from expunge.maps import RowMap, as_row_map
 
 __all__ = ["SOME", "EmbeddingEraser", "unit"]
 
@@ -23,7 +22,7 @@ class EmbeddingEraser:
 
     Parameters
     ----------
-    erasure : Erasure or fitted eraser
+    erasure : Erasure, FoldErasure or fitted eraser
         Of what the embedding model gives.
     normalize : bool
         Whether erased embeddings get length one. Then nothing is promised: their lengths tell of
@@ -40,7 +39,7 @@ class EmbeddingEraser:
     """
 
     def __init__(self, erasure: Any, normalize: bool = False) -> None:
-        self.erasure: Erasure = as_erasure(erasure)
+        self.erasure: RowMap = as_row_map(erasure)
         self.normalize = bool(normalize)
 
     def array(self, embeddings: Any) -> NDArray[Any]:

@@ -21,7 +21,7 @@ from expunge.integrations.intercept import intercepting
 from expunge.integrations.module_names import resolve_each
 from expunge.integrations.positions import Tokens, change_at, check_tokens, without_special
 from expunge.integrations.taps import Place
-from expunge.maps import as_erasure
+from expunge.maps import RowMap, as_row_map
 from expunge.optional import require
 from expunge.rows.apply_tensor import apply_to_tensor
 
@@ -123,15 +123,15 @@ def erasing(
         )
 
 
-def as_erasures(model: Any, erasures: Mapping[str, Any]) -> dict[str, Erasure]:
+def as_erasures(model: Any, erasures: Mapping[str, Any]) -> dict[str, RowMap]:
     """Erasures by the full names of modules, after a check of both."""
     if not isinstance(model, torch.nn.Module):
         raise InputError("model is not a torch module", type(model).__name__, "Pass a model")
-    found: dict[str, Erasure] = {}
+    found: dict[str, RowMap] = {}
     places = resolve_each(model, erasures)
     for (name, given), full in zip(erasures.items(), places, strict=True):
         try:
-            erasure = as_erasure(given)
+            erasure = as_row_map(given)
         except InputError as error:
             problem = f"What is to be done at {name!r} is not an Erasure"
             raise InputError(problem, error.received, error.remedy) from error
@@ -145,7 +145,7 @@ class _EraserAt:
     def __init__(
         self,
         name: str,
-        erasure: Erasure,
+        erasure: RowMap,
         calls: Calls,
         tokens: Tokens,
         guard: BackwardGuard,

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.fold_erasure import FoldErasure
 from expunge.inputs import check_choice
-from expunge.maps import as_erasure
+from expunge.maps import RowMap, as_row_map
 from expunge.optional import require
 
 __all__ = ["attach", "to_onnx"]
@@ -25,13 +26,13 @@ __all__ = ["attach", "to_onnx"]
 onnx = require("onnx", "onnx")
 
 OPSET, IR = 17, 8  # old enough for every runtime of the last years
-FIRST_OPSET = 7  # from here on Sub and Add broadcast by themselves
+FIRST_OPSET = 9  # Sub and Add broadcast by themselves, and there is Where
 FIRST_IR = 4  # from here on constants need not be inputs too
 DTYPES = ("float16", "float32", "float64")
 
 
 def to_onnx(
-    erasure: Erasure,
+    erasure: Any,
     *,
     dtype: Literal["float16", "float32", "float64"] = "float32",
     input: str = "vectors",
@@ -41,7 +42,7 @@ def to_onnx(
 
     Parameters
     ----------
-    erasure : Erasure or fitted eraser
+    erasure : Erasure, FoldErasure or fitted eraser
     dtype : {"float16", "float32", "float64"}
         Type of the rows.
     input, output : str
@@ -64,7 +65,7 @@ def to_onnx(
     array([[2., 4.]], dtype=float32)
     """
     check_choice(dtype, DTYPES, "dtype")
-    erasure = as_erasure(erasure)
+    erasure = as_row_map(erasure)
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     nodes, weights = _nodes(erasure, input, output, kind, "")
     graph = onnx.helper.make_graph(
@@ -82,14 +83,14 @@ def to_onnx(
     return model
 
 
-def attach(model: Any, erasure: Erasure, *, output: str | None = None) -> Any:
+def attach(model: Any, erasure: Any, *, output: str | None = None) -> Any:
     """An ONNX model with an erasure at one of its tensors; whatever follows sees erased vectors.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Left as it is.
-    erasure : Erasure or fitted eraser
+    erasure : Erasure, FoldErasure or fitted eraser
     output : str, optional
         An output of the graph, by default its only one; or a tensor inside, such as the embedding
         before its normalization. Its last axis must have d entries. It keeps its name.
@@ -109,7 +110,7 @@ def attach(model: Any, erasure: Erasure, *, output: str | None = None) -> Any:
     >>> session.run(None, {"vectors": np.array([[3, 4]], dtype=np.float32)})[0]
     array([[0., 4.]], dtype=float32)
     """
-    erasure = as_erasure(erasure)
+    erasure = as_row_map(erasure)
     kind, name = _check_tensor(model, output, erasure)
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
@@ -134,7 +135,7 @@ def attach(model: Any, erasure: Erasure, *, output: str | None = None) -> Any:
 
 
 def _nodes(
-    erasure: Erasure, source: str, target: str, kind: int, prefix: str
+    erasure: RowMap, source: str, target: str, kind: int, prefix: str
 ) -> tuple[list[Any], list[Any]]:
     """The nodes from `source` to `target`, and their constants."""
     half = kind in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
@@ -142,9 +143,10 @@ def _nodes(
     nodes: list[Any] = []
     weights: list[Any] = []
 
-    def constant(name: str, values: NDArray[Any]) -> str:
-        array = np.ascontiguousarray(values, dtype=work)
-        weights.append(onnx.numpy_helper.from_array(array, f"{prefix}{name}"))
+    def constant(name: str, values: NDArray[Any], dtype: Any = work) -> str:
+        if not any(known.name == f"{prefix}{name}" for known in weights):
+            array = np.ascontiguousarray(values, dtype=dtype).reshape(values.shape)
+            weights.append(onnx.numpy_helper.from_array(array, f"{prefix}{name}"))
         return f"{prefix}{name}"
 
     def step(operator: str, *inputs: str, **settings: Any) -> str:
@@ -153,14 +155,10 @@ def _nodes(
         return name
 
     x = step("Cast", source, to=onnx.TensorProto.FLOAT) if half else source
-    erased = x
-    if erasure.rank:
-        c = erasure.center
-        centred = x if c is None else step("Sub", x, constant("center", c))
-        read = step("MatMul", centred, constant("right", erasure.right.T))
-        erased = step("Sub", x, step("MatMul", read, constant("left", erasure.left.T)))
-    if erasure.offset is not None:
-        erased = step("Add", erased, constant("offset", erasure.offset))
+    if isinstance(erasure, FoldErasure):
+        erased = _folded(erasure, x, constant, step)
+    else:
+        erased = _affine(erasure, x, constant, step)
     if half:
         step("Cast", erased, to=kind)
     elif not nodes:
@@ -169,7 +167,63 @@ def _nodes(
     return nodes, weights
 
 
-def _check_tensor(model: Any, output: str | None, erasure: Erasure) -> tuple[int, str]:
+def _affine(erasure: Erasure, x: str, constant: Any, step: Any, prefix: str = "") -> str:
+    erased = x
+    if erasure.rank:
+        c = erasure.center
+        centred = x if c is None else step("Sub", x, constant(f"{prefix}center", c))
+        read = step("MatMul", centred, constant(f"{prefix}right", erasure.right.T))
+        erased = step("Sub", x, step("MatMul", read, constant(f"{prefix}left", erasure.left.T)))
+    if erasure.offset is not None:
+        erased = step("Add", erased, constant(f"{prefix}offset", erasure.offset))
+    return str(erased)
+
+
+def _folded(fold: FoldErasure, x: str, constant: Any, step: Any) -> str:
+    """What is done to each class is done to all rows, and theirs is chosen."""
+    center = constant("center", fold.center)
+    scores = step("MatMul", step("Sub", x, center), constant("coef", fold.coef))
+    scores = step("Add", scores, constant("intercept", fold.intercept))
+    code = step("Cast", step("ArgMax", scores, axis=-1, keepdims=1), to=onnx.TensorProto.FLOAT)
+    at = [
+        step("Less", step("Abs", step("Sub", code, _single(constant, k))), _single(constant, 0.5))
+        for k in range(len(fold.labels))
+    ]
+
+    def chosen(found: list[str]) -> str:
+        best = found[0]
+        for own, value in zip(at[1:], found[1:], strict=True):
+            best = step("Where", own, value, best)
+        return best
+
+    every = range(len(fold.labels))
+    z = step("Add", x, chosen([constant(f"shift{k}", fold.shifts[k]) for k in every]))
+    if fold.rank:
+        read = step("MatMul", step("Sub", z, center), constant("right", fold.right.T))
+        maps = [step("MatMul", read, constant(f"map{k}", fold.maps[k].T)) for k in every]
+        z = step("Add", z, step("MatMul", chosen(maps), constant("left", fold.left.T)))
+    for number, cells in enumerate(fold.cells):
+        read = constant(f"cells{number}", 2 * cells.centers.T / cells.units[:, None] / cells.width)
+        near, moves = step("MatMul", z, read), []
+        for k in every:
+            own = (cells.potentials[k] - (cells.centers**2).sum(axis=1)) / cells.width
+            shares = step("Add", near, constant(f"cells{number}_{k}", own))
+            shares = step("Softmax", shares, axis=-1)
+            moves.append(step("MatMul", shares, constant(f"moves{number}_{k}", cells.shifts[k])))
+        z = step("Add", z, chosen(moves))
+    z = _affine(fold.closing, z, constant, step, "closing_")
+    if fold.strength < 1:
+        part = step("Mul", step("Sub", z, x), constant("strength", np.array(fold.strength)))
+        z = step("Add", x, part)
+    return str(z)
+
+
+def _single(constant: Any, value: float) -> str:
+    """A number that is compared with the number of a class, always float32."""
+    return str(constant(f"number{value:g}", np.array(value), np.float32))
+
+
+def _check_tensor(model: Any, output: str | None, erasure: RowMap) -> tuple[int, str]:
     """The element type and the name of the tensor to erase, if it can be erased."""
     version = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)
     if version < FIRST_OPSET:

@@ -174,7 +174,7 @@ def evaluate_scrubbing(
     batches = LabelledBatches(
         model, data, labels, tokenizer, "text", batch_size=batch_size, max_length=max_length
     )
-    erasures = as_erasures(model, scrubbing)
+    erasures = {name: as_erasure(e) for name, e in as_erasures(model, scrubbing).items()}
     maps = {
         "before": {},
         "after": erasures,

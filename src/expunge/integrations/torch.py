@@ -11,15 +11,39 @@ from torch import nn
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.fold_erasure import FoldErasure
 from expunge.inputs import check_choice, check_width
 from expunge.inputs.matrices import as_numpy
 from expunge.linalg import Array
-from expunge.maps import as_erasure
-from expunge.rows.apply_tensor import affine, double
+from expunge.maps import as_erasure, as_row_map
+from expunge.rows.apply_tensor import affine, double, fold_factors, folded
 
 __all__ = ["ErasureLayer", "fold_into"]
 
 Side = Literal["input", "output"]
+FOLD = ("coef", "intercept", "center", "shifts", "left", "right", "maps")
+CELLS = ("centers", "units", "potentials", "moves", "width")
+
+
+class _FoldParts(nn.Module):
+    """The factors of a fold but for those of its closing erasure, as buffers."""
+
+    def __init__(self, fold: FoldErasure, device: torch.device, dtype: torch.dtype) -> None:
+        super().__init__()
+        parts = fold_factors(fold, device)
+        self.strength, self.rounds = fold.strength, len(fold.cells)
+        for name in FOLD:
+            self.register_buffer(name, parts[name].to(dtype))
+        for number, cells in enumerate(parts["cells"]):
+            for name, values in zip(CELLS, cells, strict=True):
+                self.register_buffer(f"{name}_{number}", values.to(dtype))
+
+    def parts(self, closing: Any) -> dict[str, Any]:
+        """What `folded` takes."""
+        rounds = range(self.rounds)
+        cells = [tuple(getattr(self, f"{name}_{number}") for name in CELLS) for number in rounds]
+        own = {name: getattr(self, name) for name in FOLD}
+        return {**own, "cells": cells, "closing": closing, "strength": self.strength}
 
 
 class ErasureLayer(nn.Module):
@@ -32,7 +56,7 @@ class ErasureLayer(nn.Module):
 
     Parameters
     ----------
-    erasure : Erasure or fitted eraser
+    erasure : Erasure, FoldErasure or fitted eraser
     device : torch.device or str, optional
     dtype : torch.float64 or torch.float32
         Of the factors, by default the widest the device has. With float32 part of the concept may
@@ -56,7 +80,7 @@ class ErasureLayer(nn.Module):
 
     def __init__(
         self,
-        erasure: Erasure,
+        erasure: Any,
         *,
         device: Any = None,
         dtype: torch.dtype | None = None,
@@ -70,7 +94,11 @@ class ErasureLayer(nn.Module):
                 f"dtype={dtype}",
                 "Leave dtype away; half inputs are taken all the same",
             )
-        found = as_erasure(erasure)
+        found = as_row_map(erasure)
+        self.fold = None
+        if isinstance(found, FoldErasure):
+            self.fold = _FoldParts(found, device, dtype)
+            found = found.closing
         for name in ("left", "right", "center", "offset"):
             values = getattr(found, name)
             factor = None if values is None else torch.tensor(values, dtype=dtype, device=device)
@@ -78,7 +106,7 @@ class ErasureLayer(nn.Module):
 
     @property
     def erasure(self) -> Erasure:
-        """The erasure of these factors."""
+        """The erasure of these factors; of a fold, the part that closes it."""
         return Erasure(self.left, self.right, self.center, self.offset)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -100,6 +128,8 @@ class ErasureLayer(nn.Module):
             received=f"shape {tuple(x.shape)}",
             remedy="Put the layer where rows have the width it was fitted on",
         )
+        if self.fold is not None:
+            return folded(x, self.fold.parts((self.left, self.right, self.center, self.offset)))
         return affine(x, self.left, self.right, self.center, self.offset)
 
     def fold_into(
@@ -117,6 +147,12 @@ class ErasureLayer(nn.Module):
         -------
         torch.nn.Linear
         """
+        if self.fold is not None:
+            raise InputError(
+                "A fold is not linear, so no weights do what it does",
+                "a layer of a FoldErasure",
+                "Leave the layer where it is, or take LEACE",
+            )
         return fold_into(self.erasure, linear, side=side, add_bias=add_bias)
 
     def extra_repr(self) -> str:

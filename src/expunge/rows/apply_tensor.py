@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from expunge.concept import Concept
     from expunge.conditional import ConditionalErasure
     from expunge.erasure import Erasure
+    from expunge.fold_erasure import FoldErasure
 
 __all__ = [
     "affine",
@@ -92,7 +93,11 @@ def affine(
 
 
 def apply_to_tensor(
-    erasure: Erasure, X: torch.Tensor, out: torch.Tensor | None = None, *, check: bool = False
+    erasure: Erasure | FoldErasure,
+    X: torch.Tensor,
+    out: torch.Tensor | None = None,
+    *,
+    check: bool = False,
 ) -> torch.Tensor:
     """Erased rows of a strided real tensor of the erasure's width.
 
@@ -101,7 +106,7 @@ def apply_to_tensor(
 
     Parameters
     ----------
-    erasure : Erasure
+    erasure : Erasure or FoldErasure
     X : tensor of shape (..., d)
     out : tensor of the shape, type and device of the result, optional
         Where to write; may be `X` itself.
@@ -126,8 +131,9 @@ def apply_to_tensor(
     """
     if not X.is_floating_point():
         X = X.to(double(X.device))
-    if not hasattr(erasure, "offset"):
+    if not hasattr(erasure, "offset"):  # not affine
         return _apply_fold(erasure, X, out, check=check)
+    erasure = cast("Erasure", erasure)
     factors = _factors(erasure, X)
     plain = _is_plain(X)
     if out is not None:
