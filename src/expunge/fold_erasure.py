@@ -37,7 +37,7 @@ __all__ = ["Cells", "FoldErasure", "soft_cells"]
 
 FEW = 1 << 20  # distances held at once
 PARTS = ("coef", "intercept", "center", "shifts", "left", "right", "maps")
-CLOSING = ("closing_left", "closing_right", "closing_center")
+CLOSING = ("closing_left", "closing_right", "closing_center", "closing_offset")
 ROUNDS = ("cell_centers", "cell_units", "cell_potentials", "cell_shifts", "cell_widths")
 
 
@@ -247,8 +247,10 @@ class FoldErasure:
     def tensors(self) -> dict[str, Array]:
         """All numbers of the map by name, as a file holds them."""
         found = {name: getattr(self, name) for name in PARTS}
-        center = np.zeros(self.n_features) if self.closing.center is None else self.closing.center
-        closing = (self.closing.left, self.closing.right, center)
+        zero = np.zeros(self.n_features)
+        points = (self.closing.center, self.closing.offset)
+        center, offset = (zero if point is None else point for point in points)
+        closing = (self.closing.left, self.closing.right, center, offset)
         found.update(zip(CLOSING, closing, strict=True))
         if self.cells:
             rounds = [(r.centers, r.units, r.potentials, r.shifts, r.width) for r in self.cells]

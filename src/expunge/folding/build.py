@@ -78,7 +78,8 @@ def build(
     fold = fold_of(seen, mean, predictor, plan, concept.labels)
     if plan.rounds:
         fold = _with_rounds(fold, every, codes, w, plan.rounds, rng)
-    return _closed(fold, _after(rows, fold, concept, weights))
+    own = mean if pool is None else rows.moments(concept, weights, second=False).mean_x
+    return _closed(fold, _after(rows, fold, concept, weights), own)
 
 
 def _after(rows: Rows, fold: FoldErasure, concept: Concept, weights: Array | None) -> Moments:
@@ -87,12 +88,13 @@ def _after(rows: Rows, fold: FoldErasure, concept: Concept, weights: Array | Non
     return moved.moments(concept, weights, second=True)
 
 
-def _closed(fold: FoldErasure, moments: Moments) -> FoldErasure:
-    """The fold followed by LEACE, for rows with these moments after it."""
+def _closed(fold: FoldErasure, moments: Moments, mean: Array) -> FoldErasure:
+    """The fold followed by LEACE, for rows with these moments after it and this mean before."""
     left, right = least_change(
         moments.cov_xx, moments.cov_xz, moments.cov_zz, eps=np.finfo(np.float64).eps
     )
-    return fold.with_(closing=Erasure(left, right, moments.mean_x))
+    offset = mean - moments.mean_x
+    return fold.with_(closing=Erasure(left, right, moments.mean_x, offset))
 
 
 def only_leace(moments: Moments, predictor: LinearPredictor) -> FoldErasure:

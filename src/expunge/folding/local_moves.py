@@ -22,7 +22,9 @@ ROWS_PER_CELL = 7  # fewer cells where there are fewer rows
 MOST_ROWS = 40_000  # that cells are fitted on
 SOFT = 0.05  # width of the borders, in squared distances to the nearest centre
 FIRM = 20.0  # rows from which half of a shift is believed
-LLOYD, TURNS, BALANCING = 3, 3, (60, 25)  # steps: centres, cells, potentials at first and later
+LLOYD, TURNS = 3, 3  # steps of the centres alone, and with potentials
+STEPS, RENEWALS = 8, 3  # of potentials: with one kernel, and kernels on a level
+LATER = 3  # levels of borders, at the least
 EVEN = 0.02  # share of the rows in a wrong cell at which potentials will do
 SHARP = 0.5  # width while potentials are found, relative to that of the borders
 
@@ -62,6 +64,8 @@ def fit_cells(
     nearest = _squares(Z, centers).min(axis=1)
     width = SOFT * float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else 1.0
     mass = _mass(Z, weights, centers)
+    wide = float(np.mean((Z - Z.mean(axis=0)) ** 2)) * Z.shape[1]
+    levels = _levels(wide, width)
     potentials = np.zeros((len(shares), J))
     rows = [np.flatnonzero(codes == code) for code in range(len(shares))]
     for turn in range(TURNS):
@@ -70,18 +74,21 @@ def fit_cells(
             if not own.size:
                 means[code] = centers
                 continue
-            steps = BALANCING[min(turn, 1)]
             potentials[code] = _balanced(
-                Z[own], weights[own], centers, mass, potentials[code], SHARP * width, steps
+                Z[own], weights[own], centers, mass, potentials[code], SHARP * width, levels
             )
             P = soft_cells(Z[own], centers, potentials[code], width) * weights[own, None]
             counts[code] = P.sum(axis=0)
             held = np.maximum(counts[code], 1e-12)[:, None]
             means[code] = np.where(counts[code][:, None] > 0, P.T @ Z[own] / held, centers)
-        centers = np.einsum("k,kjd->jd", shares, means)
+        target = np.einsum("k,kjd->jd", shares, means)
+        if turn < TURNS - 1:
+            moved = float(np.mean(np.sum((target - centers) ** 2, axis=1)))
+            levels = _levels(2 * np.sqrt(wide * moved), width)  # by which potentials are off
+            centers = target
     scale = weights.sum() / len(weights)
     belief = counts / (counts + FIRM * scale)
-    shifts = (centers - means) * belief[:, :, None] * units
+    shifts = (target - means) * belief[:, :, None] * units
     return Cells(centers, units, potentials, shifts, width)
 
 
@@ -108,20 +115,34 @@ def _mass(Z: Array, weights: Array, centers: Array) -> Array:
 
 
 def _balanced(
-    Z: Array, w: Array, centers: Array, mass: Array, start: Array, width: float, steps: int
+    Z: Array, w: Array, centers: Array, mass: Array, start: Array, width: float, levels: int
 ) -> Array:
-    """Potentials with which the rows fill the cells as wanted: Sinkhorn's fixed point."""
-    scores = (2 * (Z @ centers.T) - np.einsum("ij,ij->i", centers, centers)) / width
-    scores -= scores.max(axis=1, keepdims=True)
-    kernel = np.exp(np.maximum(scores, -60.0)).astype(np.float32)  # products of it are all there is
-    u = np.exp(np.clip(start / width, -60, 60))
-    share = w / w.sum()
-    for _ in range(steps):
-        filled = u * ((share / np.maximum(kernel @ u.astype(np.float32), 1e-30)) @ kernel)
-        u *= mass / np.maximum(filled, 1e-9 * mass)
-        if np.abs(filled - mass).sum() < EVEN:
-            break
-    return np.asarray(width * np.log(u / np.exp(np.log(u).mean())))
+    """Potentials with which the rows fill the cells as wanted: Sinkhorn's fixed point.
+
+    It is found for soft borders first, and for borders half as wide on each level.
+    """
+    share, h = w / w.sum(), start.copy()
+    distances = 2 * (Z @ centers.T) - np.einsum("ij,ij->i", centers, centers)
+    for level in reversed(range(levels)):
+        soft = width * 2.0**level
+        for _ in range(RENEWALS):
+            scores = distances + h
+            scores -= scores.max(axis=1, keepdims=True)
+            scores /= soft
+            kernel = np.exp(scores.astype(np.float32))
+            u = np.ones(len(centers))
+            for _ in range(STEPS):
+                filled = u * ((share / np.maximum(kernel @ u.astype(np.float32), 1e-30)) @ kernel)
+                u *= np.clip(mass / np.maximum(filled, 1e-30), 1e-3, 1e3)
+            h += soft * np.log(u)
+            if np.abs(filled - mass).sum() < EVEN:
+                break
+    return np.asarray(h - h.mean())
+
+
+def _levels(error: float, width: float) -> int:
+    """How often borders are halved from as soft as potentials are off."""
+    return int(np.clip(np.ceil(np.log2(max(error, width) / (SHARP * width))), LATER, 30))
 
 
 def _squares(Z: Array, centers: Array) -> Array:

@@ -28,6 +28,7 @@ from expunge.integrations.language_loss import Language
 from expunge.integrations.positions import rows_at
 from expunge.integrations.taps import Taps
 from expunge.integrations.text_batches import evaluating, to_device
+from expunge.maps import as_erasure
 from expunge.plotting import new_axes
 
 __all__ = ["CONDITIONS", "ScrubEvaluation", "evaluate_scrubbing"]

@@ -201,7 +201,12 @@ def fold_factors(fold: Any, device: torch.device) -> dict[str, Any]:
     return {
         **{name: here(getattr(fold, name)) for name in names},
         "cells": cells,
-        "closing": (here(closing.left), here(closing.right), _copied(closing.center, device), None),
+        "closing": (
+            here(closing.left),
+            here(closing.right),
+            _copied(closing.center, device),
+            _copied(closing.offset, device),
+        ),
         "strength": fold.strength,
     }
 

@@ -1,0 +1,288 @@
+"""The fold: hidden from probes of another kind than chose it, exact for linear ones, everywhere."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import balanced_accuracy_score
+
+import expunge as ex
+from expunge.fold_erasure import Cells
+from expunge.folding.choice import probe_accuracy
+from expunge.folding.gaussian import ClassMoments, gaussian_maps
+from expunge.folding.local_moves import fit_cells
+from expunge.game.barycenter import barycenter, maps_to
+
+
+def shaped(n=3000, d=6, seed=0, classes=2):
+    """Classes that differ in mean and in covariance; the first column tells them."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    turn = np.random.default_rng(7).normal(size=(classes, d, d)) * (0.6 / np.sqrt(d))
+    X = np.einsum("nij,nj->ni", (turn + np.eye(d))[y], rng.normal(size=(n, d)))
+    X[:, 0] += 14 * y
+    return X, y
+
+
+def trees(A, ya, B, yb):
+    """A probe of another kind than the kernel that chooses."""
+    found = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(A, ya)
+    return balanced_accuracy_score(yb, found.predict(B))
+
+
+def test_other_probes_find_far_less_on_new_rows_than_after_leace():
+    X, y = shaped()
+    new, new_y = shaped(seed=1)
+    test, test_y = shaped(seed=2)
+    fold, leace = ex.FoldEraser().fit(X, y), ex.LEACE().fit(X, y)
+    before = trees(new, new_y, test, test_y)
+    linear = trees(leace.transform(new), new_y, leace.transform(test), test_y)
+    left = trees(fold.transform(new), new_y, fold.transform(test), test_y)
+    assert before > 0.99
+    assert linear > 0.65
+    assert left < 0.55
+    assert fold.solver_ == "fold"
+    assert fold.choice_.accuracy["fold"] < fold.choice_.accuracy["leace"] - 0.05
+
+
+@pytest.mark.parametrize("rounds", [0, 2])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_linear_guarantee_is_exact_on_the_rows_of_the_fit(rounds, classes):
+    X, y = shaped(1200, classes=classes)
+    fold = ex.FoldEraser(rounds=rounds, shrinkage=0.1).fit(X, y)
+    clean = fold.transform(X)
+    means = np.stack([clean[y == k].mean(axis=0) for k in range(classes)])
+    assert np.ptp(np.stack([X[y == k].mean(axis=0) for k in range(classes)]), axis=0).max() > 5
+    assert_allclose(means, np.tile(X.mean(axis=0), (classes, 1)), atol=1e-9)
+    assert fold.certificate_.erased
+    assert len(fold.erasure_.cells) == rounds
+
+
+def test_maps_are_those_of_full_optimal_transport_when_every_direction_counts():
+    X, y = shaped(4000)
+    whole = [ex.Moments.of(X[y == k], np.zeros(np.sum(y == k))) for k in (0, 1)]
+    found = gaussian_maps(ClassMoments(whole), shrinkage=0.0, directions=6)
+    shares = ClassMoments(whole).shares
+    covariances = np.stack([part.cov_xx for part in whole])
+    slow = maps_to(barycenter(covariances, shares, tol=1e-12, max_iter=1000), covariances)
+    for k in (0, 1):
+        fast = np.eye(6) + found.left @ found.maps[k] @ found.right
+        assert_allclose(fast, slow[k], atol=2e-4)
+        spread = fast @ covariances[k] @ fast.T
+        other = np.eye(6) + found.left @ found.maps[1 - k] @ found.right
+        assert_allclose(spread, other @ covariances[1 - k] @ other.T, atol=1e-9)
+
+
+def test_classes_of_one_covariance_are_not_mapped():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    X = rng.normal(size=(2000, 40))
+    X[:, 0] += 9 * y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ex.NothingToFold)
+        tuned = ex.FoldEraser().fit(X, y).erasure_
+    blind = ex.FoldEraser(shrinkage=0.0, directions=40).fit(X, y).erasure_
+    moved = [np.abs(e.left @ e.maps[0] @ e.right).max() if e.rank else 0.0 for e in (tuned, blind)]
+    assert moved[0] < 0.2 * moved[1]
+
+
+def test_few_rows_of_wide_classes_end_at_leace_where_an_unshrunk_fold_is_worse():
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        y = rng.integers(0, 2, n)
+        X = rng.normal(size=(n, 150))
+        X[:, 0] += 10 * y
+        return X, y
+
+    X, y = draw(400)
+    new, new_y = draw(1500)
+    test, test_y = draw(1500)
+    blind = ex.FoldEraser(shrinkage=0.0, directions=150).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ex.NothingToFold)
+        tuned = ex.FoldEraser().fit(X, y)
+    leace = ex.LEACE().fit(X, y)
+    read = {
+        name: probe_accuracy(e.transform(new), new_y, e.transform(test), test_y, 2)
+        for name, e in (("blind", blind), ("tuned", tuned), ("leace", leace))
+    }
+    assert read["blind"] > read["leace"] + 0.05
+    assert read["tuned"] < read["leace"] + 0.02
+
+
+def test_a_concept_that_x_does_not_determine_ends_at_leace_and_says_so():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 5)), rng.integers(0, 2, 600)
+    with pytest.warns(ex.NothingToFold, match="no more than LEACE"):
+        fold = ex.FoldEraser().fit(X, y)
+    assert fold.solver_ == "leace"
+    assert_allclose(fold.transform(X), ex.LEACE().fit(X, y).transform(X), atol=1e-9)
+
+
+def test_rounds_mix_clusters_that_a_gaussian_map_leaves():
+    rng = np.random.default_rng(0)
+
+    def draw(n):  # equal means and covariances up to the first column, but other places
+        y = rng.integers(0, 2, n)
+        side = rng.integers(0, 2, n) * 2 - 1
+        X = 0.3 * rng.normal(size=(n, 4))
+        X[:, 1] += side
+        X[:, 2] += np.where(y == 1, side, -side)
+        X[:, 0] += 8 * y
+        return X, y
+
+    X, y = draw(3000)
+    new, new_y = draw(1500)
+    test, test_y = draw(1500)
+    left = {}
+    for rounds in (0, 3):
+        e = ex.FoldEraser(rounds=rounds, shrinkage=0.0).fit(X, y)
+        left[rounds] = trees(e.transform(new), new_y, e.transform(test), test_y)
+    assert left[3] < left[0] - 0.1 or left[0] < 0.6
+
+
+def test_cells_hold_every_class_in_the_same_shares():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    X = rng.normal(size=(4000, 2)) + 1.5 * y[:, None]
+    cells = fit_cells(X, y, np.ones(4000), np.array([0.5, 0.5]), rng)
+    shares = np.stack([cells.shares(X[y == k], k).mean(axis=0) for k in (0, 1)])
+    apart = np.abs(shares[0] - shares[1]).sum()
+    plain = Cells(cells.centers, cells.units, 0 * cells.potentials, cells.shifts, cells.width)
+    without = np.stack([plain.shares(X[y == k], k).mean(axis=0) for k in (0, 1)])
+    assert np.abs(without[0] - without[1]).sum() > 0.6
+    assert apart < 0.15
+
+
+def test_rows_without_labels_make_the_fold_hold_better():
+    X, y = shaped(600, d=20)
+    new, new_y = shaped(4000, d=20, seed=1)
+    half = new[:2000], new_y[:2000], new[2000:], new_y[2000:]
+    alone = ex.FoldEraser(shrinkage=0.0).fit(X, y)
+    helped = ex.FoldEraser(shrinkage=0.0).fit(X, y, unlabelled=new)
+    read = [
+        probe_accuracy(e.transform(half[0]), half[1], e.transform(half[2]), half[3], 2)
+        for e in (alone, helped)
+    ]
+    assert read[1] < read[0] - 0.05
+    assert helped.certificate_.erased
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_saved_fold_is_the_same_and_so_are_tensors_and_layers(tmp_path, rounds):
+    X, y = shaped(800)
+    fold = ex.FoldEraser(shrinkage=0.1, rounds=rounds, strength=0.8).fit(X, y).erasure_
+    fold.save(tmp_path / "a.safetensors")
+    again = ex.FoldErasure.load(tmp_path / "a.safetensors")
+    again.save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    clean = fold.transform(X)
+    assert np.array_equal(again.transform(X), clean)
+    from expunge.integrations.torch import ErasureLayer
+
+    x = torch.tensor(X, requires_grad=True)
+    layer = ErasureLayer(fold)
+    assert_allclose(layer(x).detach().numpy(), clean, atol=1e-9)
+    assert_allclose(fold.transform(x).detach().numpy(), clean, atol=1e-9)
+    fresh = ErasureLayer(ex.FoldEraser(shrinkage=0.3, rounds=rounds).fit(X, y))
+    assert not np.allclose(fresh(x).detach().numpy(), clean, atol=1e-3)
+    assert layer.state_dict().keys() == fresh.state_dict().keys()
+    with pytest.raises(ex.InputError, match="not linear"):
+        layer.fold_into(torch.nn.Linear(6, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_fold_as_an_onnx_graph(dtype):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from expunge.integrations.onnx import to_onnx
+
+    X, y = shaped(500, classes=3)
+    fold = ex.FoldEraser(shrinkage=0.1, rounds=1, strength=0.9).fit(X, y)
+    session = onnxruntime.InferenceSession(to_onnx(fold, dtype=dtype).SerializeToString())
+    found = session.run(None, {"vectors": X.astype(dtype)})[0]
+    assert_allclose(found, fold.transform(X), atol=2e-3 if dtype == "float32" else 1e-9)
+
+
+def test_what_cannot_take_a_fold_says_why():
+    X, y = shaped(500)
+    fold = ex.FoldEraser(shrinkage=0.1).fit(X, y)
+    from expunge.integrations.faiss import to_faiss
+
+    for call in (to_faiss, ex.Erasure.identity(6).then):
+        with pytest.raises(ex.InputError, match="not linear"):
+            call(fold)
+
+
+def test_damaged_folds_are_refused(tmp_path):
+    X, y = shaped(300)
+    path = tmp_path / "fold.safetensors"
+    ex.FoldEraser(shrinkage=0.1).fit(X, y).erasure_.save(path)
+    with pytest.raises(ex.BadArtifact, match="fold_erasure"):
+        ex.Erasure.load(path)
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ex.BadArtifact, match="checksum"):
+        ex.FoldErasure.load(path)
+
+
+def test_a_stream_gives_the_maps_of_a_fit():
+    X, y = shaped(900)
+    settings = {"shrinkage": 0.1, "directions": 4, "predictor": "discriminant"}
+    whole = ex.FoldEraser(**settings).fit(X, y).erasure_
+    stream = ex.FoldEraser(**settings)
+    for part in np.array_split(np.arange(900), 4):
+        stream.partial_fit(X[part], y[part])
+    found = stream.erasure_
+    for name in ("coef", "intercept", "shifts", "maps"):
+        assert_allclose(getattr(found, name), getattr(whole, name), atol=1e-9)
+    assert stream.certificate_ is None
+    assert not hasattr(ex.FoldEraser(), "partial_fit")
+    with pytest.raises(AttributeError) as refused:
+        _ = ex.FoldEraser().partial_fit
+    assert "discriminant" in str(refused.value.__cause__)
+
+
+def test_float32_and_frames_and_files(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = shaped(400)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    fold = ex.FoldEraser(shrinkage=0.1).fit(frame, y)
+    assert_allclose(fold.erasure_.transform(frame[list("fedcba")]), fold.transform(frame))
+    assert fold.transform(frame.astype(np.float32)).dtype == np.float32
+    np.save(tmp_path / "x.npy", X)
+    rows = ex.open_rows(tmp_path / "x.npy")
+    again = clone(fold).fit(rows, y)
+    assert_allclose(again.transform(X), fold.transform(frame), atol=1e-9)
+    clean = again.transform(rows, out=tmp_path / "clean.npy")
+    assert_allclose(clean.array(), fold.transform(frame), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"transport": "sliced"}, "transport"),
+        ({"shrinkage": 2.0}, "shrinkage"),
+        ({"directions": 0.5}, "directions"),
+        ({"rounds": -1}, "rounds"),
+        ({"predictor": "tree"}, "predictor"),
+    ],
+)
+def test_bad_parameters_are_refused(settings, told):
+    X, y = shaped(100)
+    with pytest.raises(ex.InputError, match=told):
+        ex.FoldEraser(**settings).fit(X, y)
+
+
+def test_weights_count_as_repeated_rows_do():
+    X, y = shaped(500)
+    w = np.random.default_rng(0).integers(1, 4, 500)
+    settings = {"shrinkage": 0.1, "predictor": "discriminant"}
+    heavy = ex.FoldEraser(**settings).fit(X, y, sample_weight=w.astype(float))
+    rep = ex.FoldEraser(**settings).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    assert_allclose(heavy.transform(X), rep.transform(X), atol=1e-8)
