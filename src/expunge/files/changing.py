@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.files.number_types import array_type
 from expunge.files.table import VectorFile
+from expunge.parallel import blocks
 
 __all__ = ["Changing", "checksum", "map_of"]
 
@@ -207,7 +208,9 @@ def _part(concept: Any, here: slice) -> Any:
 
 def _unit(Y: NDArray[Any]) -> NDArray[Any]:
     """Vectors of length 1, but for zeros."""
-    wide = Y.astype(np.float64)
-    size = np.linalg.norm(wide, axis=1, keepdims=True)
-    kept = Y.dtype if Y.dtype.kind == "f" else np.float64
-    return np.asarray(np.divide(wide, size, out=wide, where=size > 0), dtype=kept)
+    out = np.empty(Y.shape, Y.dtype if Y.dtype.kind == "f" else np.float64)
+    for lo, hi in blocks(0, len(Y)):
+        wide = Y[lo:hi].astype(np.float64)
+        size = np.linalg.norm(wide, axis=1, keepdims=True)
+        out[lo:hi] = np.divide(wide, size, out=wide, where=size > 0)
+    return out

@@ -20,6 +20,7 @@ from expunge.optional import require
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
+UNPACKED = 1 << 21  # numbers unpacked at once: those of lists take several times their size then
 CACHED = 1 << 11  # rows of which columns are put side by side at once
 FEW = 1 << 16  # different values up to which a column is kept as an array of text
 
@@ -110,9 +111,23 @@ class ArrowTable(VectorFile):
         )
 
     def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Vectors in order; see `VectorFile`."""
-        for first, batch in self.batches(size, start, self.chosen):
-            yield first, self.matrix(batch, first)
+        """Vectors in order, gathered from smaller batches; see `VectorFile`."""
+        first, filled, out = start, 0, np.empty((0, self.d), self.dtype)
+        for at, batch in self.batches(self.at_once(size), start, self.chosen):
+            X, taken = self.matrix(batch, at), 0
+            while taken < len(X):
+                if filled == len(out):
+                    first, filled = at + taken, 0
+                    out = np.empty((min(size, self.n - first), self.d), self.dtype)
+                part = X[taken : taken + len(out) - filled]
+                out[filled : filled + len(part)] = part
+                taken, filled = taken + len(part), filled + len(part)
+                if filled == len(out):
+                    yield first, out
+
+    def at_once(self, size: int) -> int:
+        """Rows of a batch, where blocks of `size` rows are wanted: so few that memory is kept."""
+        return min(size, max(1, UNPACKED // self.d))
 
     def matrix(self, batch: Any, start: int) -> NDArray[Any]:
         """The vectors of a batch whose first row has the number `start`.
@@ -291,16 +306,11 @@ def new_batches(
 def _changed(tables: Any, order: Order, schema: Any) -> Iterator[tuple[Any, bool]]:
     from expunge.files.read_ahead import read_ahead
 
-    before = 0
+    before, kept = 0, tuple(schema.names)
     for table in tables:
-        kept = tuple(schema.names)
-        groups, left, parts = iter(table.groups), 0, 0
-        for start, batch in read_ahead(table.batches(order.rows, columns=kept)):
-            if left == 0:
-                size = next(groups)
-                left = size
-                parts = -(-size // max(order.most, 1))  # of one size, where all is too much
-                part = left_of_part = -(-size // parts)
+        ends = iter(_group_ends(table.groups, max(order.most, 1)))
+        end = next(ends, 0)
+        for start, batch in read_ahead(table.batches(table.at_once(order.rows), columns=kept)):
             X = order.change(before + start, table.matrix(batch, start))
             arrays = [
                 _vector_array(X, table, field)
@@ -308,12 +318,23 @@ def _changed(tables: Any, order: Order, schema: Any) -> Iterator[tuple[Any, bool
                 else batch.column(batch.schema.get_field_index(field.name))
                 for field in schema
             ]
-            left -= len(batch)
-            left_of_part -= len(batch)
-            ends = left == 0 or left_of_part <= 0
-            left_of_part = part if left_of_part <= 0 else left_of_part
-            yield pyarrow().RecordBatch.from_arrays(arrays, schema=schema), ends
+            made, at = pyarrow().RecordBatch.from_arrays(arrays, schema=schema), 0
+            while start + len(made) >= end > start + at:
+                yield made.slice(at, end - start - at), True
+                at, end = end - start, next(ends, table.n + 1)
+            if at < len(made):
+                yield made.slice(at), False
         before += table.n
+
+
+def _group_ends(groups: tuple[int, ...], most: int) -> list[int]:
+    """Where groups of rows end, those of more than `most` cut into parts of nearly one size."""
+    ends, first = [], 0
+    for rows in groups:
+        parts = -(-rows // most)
+        ends += [first + rows * (k + 1) // parts for k in range(parts)]
+        first += rows
+    return ends
 
 
 def _vector_array(X: NDArray[Any], table: ArrowTable, field: Any) -> Any:
