@@ -229,3 +229,10 @@ def test_words_that_no_file_of_words_can_hold(tmp_path):
         convert(tmp_path / "odd.parquet", tmp_path / "odd.bin")
     convert(tmp_path / "odd.parquet", tmp_path / "odd.txt")
     assert open_file(tmp_path / "odd.txt").column("word")[17] == "two words"
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_vectors_of_no_width(ending, tmp_path):
+    np.save(tmp_path / "none.npy", np.zeros((5, 0)))
+    with pytest.raises(ex.InputError, match="have no columns"):
+        convert(tmp_path / "none.npy", tmp_path / f"copy.{ending}")

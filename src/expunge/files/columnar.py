@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.common_types import with_common_type
 from expunge.files.naming import choose_columns
 from expunge.files.number_types import array_type
 from expunge.files.table import Order, VectorFile, unreadable
@@ -94,7 +95,7 @@ class ArrowTable(VectorFile):
             self.vector_columns, self.d = self.chosen, len(chosen)
             types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
             self.stored = np.result_type(*types).name
-        if self.d < 1:
+        if self.d < 1 and self.n:
             raise InputError(
                 f"The vectors of the first row are empty: {self.path}",
                 f"the column {self.vectors!r}",
@@ -106,9 +107,7 @@ class ArrowTable(VectorFile):
             column = batch.column(0)
             self._refuse_null(column, start)
             return len(column[0])
-        raise InputError(
-            f"The table has no rows: {self.path}", "0 rows", "Name a file that holds vectors"
-        )
+        return 0  # nobody knows
 
     def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
         """Vectors in order, gathered from smaller batches; see `VectorFile`."""
@@ -249,7 +248,8 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     pa = pyarrow()
     column = pa.chunked_array(parts, type=kind)
     if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
+        kind = _spelt_out(kind)
+        column = pa.chunked_array([_spelt(part, kind) for part in column.chunks], type=kind)
     kind = column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind)
     if text and not column.null_count:
@@ -266,13 +266,26 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
+def _spelt_out(kind: Any) -> Any:
+    """The type of a column without its dictionary; views on text, which cannot be cast, as text."""
+    return pyarrow().large_string() if _is_view(kind.value_type) else kind.value_type
+
+
+def _spelt(part: Any, kind: Any) -> Any:
+    """Values of a column, without a dictionary where `kind` has none."""
+    types = pyarrow().types
+    if not types.is_dictionary(part.type) or types.is_dictionary(kind):
+        return part
+    return part.dictionary.cast(_spelt_out(part.type)).take(part.indices).cast(kind)
+
+
 def _is_view(kind: Any) -> bool:
     check = getattr(pyarrow().types, "is_string_view", None)
     return bool(check and check(kind))
 
 
 def new_batches(
-    source: VectorFile, order: Order, columns: tuple[str, ...]
+    source: VectorFile, order: Order, columns: tuple[str, ...], *, spell_out: bool = False
 ) -> tuple[Any, Iterator[tuple[Any, bool]]]:
     """The schema of a new table, and its batches, each with whether a group ends with it.
 
@@ -282,6 +295,8 @@ def new_batches(
     order : Order
     columns : tuple of str
         Other columns to carry.
+    spell_out : bool
+        Whether to write the values of columns with a dictionary, which may differ between batches.
 
     Returns
     -------
@@ -291,6 +306,11 @@ def new_batches(
     tables = source.shards or (source,)
     if all(isinstance(table, ArrowTable) for table in tables):
         schema = tables[0].new_schema(order.kind, columns)  # type: ignore[attr-defined]
+        for name in columns:
+            schema = with_common_type(schema, name, tables)
+            place, kind = schema.get_field_index(name), schema.field(name).type
+            if spell_out and pyarrow().types.is_dictionary(kind):
+                schema = schema.set(place, schema.field(name).with_type(_spelt_out(kind)))
         return schema, _changed(tables, order, schema)
     pa = pyarrow()
     others = source.others(columns)
@@ -315,10 +335,15 @@ def _changed(tables: Any, order: Order, schema: Any) -> Iterator[tuple[Any, bool
             arrays = [
                 _vector_array(X, table, field)
                 if field.name in table.chosen
-                else batch.column(batch.schema.get_field_index(field.name))
+                else _spelt(batch.column(batch.schema.get_field_index(field.name)), field.type)
                 for field in schema
             ]
-            made, at = pyarrow().RecordBatch.from_arrays(arrays, schema=schema), 0
+            try:
+                made, at = pyarrow().RecordBatch.from_arrays(arrays, schema=schema), 0
+            except pyarrow().ArrowException as error:
+                raise unreadable(
+                    table.path, f"a part of the table (row {start} or later)", error
+                ) from error
             while start + len(made) >= end > start + at:
                 yield made.slice(at, end - start - at), True
                 at, end = end - start, next(ends, table.n + 1)

@@ -97,9 +97,10 @@ def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[st
         Other columns to carry.
     """
     pa, ipc = pyarrow(), require("pyarrow.ipc", "parquet")
-    schema, batches = new_batches(source, order, columns)
     first = (source.shards or (source,))[0]
     own = first if isinstance(first, IpcTable) else None
+    one = own is not None and (own.is_stream or not source.shards)  # a file has one dictionary only
+    schema, batches = new_batches(source, order, columns, spell_out=not one)
     options = ipc.IpcWriteOptions(compression=own.codec if own else None)
     made = ipc.new_stream if own is not None and own.is_stream else ipc.new_file
     sink = Sink(stream)
