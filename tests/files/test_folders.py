@@ -217,12 +217,22 @@ def test_a_column_of_nearly_one_type_in_all_shards(first, second, tmp_path):
 def test_dictionaries_that_differ_between_row_groups(ending, tmp_path):
     """An Arrow file has one dictionary for a column: there, values are written without it."""
     labels = ["f"] * (N // 2) + ["m"] * (N // 2)
-    whole = table(vectors()).set_column(1, "gender", pa.array(labels).dictionary_encode())
-    pq.write_table(whole, tmp_path / "a.parquet", row_group_size=N // 2)
-    made = convert(tmp_path / "a.parquet", tmp_path / f"b.{ending}")
-    assert open_file(made).column("gender").tolist() == labels
-    kept = pa.types.is_dictionary(open_file(made).schema.field("gender").type)
-    assert kept == (ending == "parquet")
+    halves = [
+        table(vectors())
+        .slice(lo, N // 2)
+        .set_column(1, "gender", pa.array(labels[lo : lo + N // 2]).dictionary_encode())
+        for lo in (0, N // 2)
+    ]
+    whole = pa.concat_tables(halves).unify_dictionaries()
+    pq.write_table(whole, tmp_path / "one.parquet", row_group_size=N // 2)
+    with pq.ParquetWriter(tmp_path / "own.parquet", whole.schema) as writer:
+        for half in halves:
+            writer.write_table(half)
+    for name in ("one", "own"):
+        made = open_file(convert(tmp_path / f"{name}.parquet", tmp_path / f"{name}-b.{ending}"))
+        assert made.column("gender").tolist() == labels
+        kept = pa.types.is_dictionary(made.schema.field("gender").type)
+        assert kept == ((name, ending) != ("own", "arrow"))
 
 
 def test_shards_that_would_be_left_out(shards, tmp_path):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from expunge.errors import InputError
 from expunge.files.common_types import with_common_type
+from expunge.files.dictionary_columns import has_one_dictionary, is_view, spelt, spelt_out
 from expunge.files.naming import choose_columns
 from expunge.files.number_types import array_type
 from expunge.files.table import Order, VectorFile, unreadable
@@ -248,10 +249,10 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     pa = pyarrow()
     column = pa.chunked_array(parts, type=kind)
     if pa.types.is_dictionary(kind):
-        kind = _spelt_out(kind)
-        column = pa.chunked_array([_spelt(part, kind) for part in column.chunks], type=kind)
+        kind = spelt_out(kind)
+        column = pa.chunked_array([spelt(part, kind) for part in column.chunks], type=kind)
     kind = column.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind)
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_view(kind)
     if text and not column.null_count:
         coded = column.dictionary_encode().unify_dictionaries().chunks
         labels = np.array(coded[0].dictionary.to_pylist() if coded else [], dtype=object)
@@ -266,24 +267,6 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _spelt_out(kind: Any) -> Any:
-    """The type of a column without its dictionary; views on text, which cannot be cast, as text."""
-    return pyarrow().large_string() if _is_view(kind.value_type) else kind.value_type
-
-
-def _spelt(part: Any, kind: Any) -> Any:
-    """Values of a column, without a dictionary where `kind` has none."""
-    types = pyarrow().types
-    if not types.is_dictionary(part.type) or types.is_dictionary(kind):
-        return part
-    return part.dictionary.cast(_spelt_out(part.type)).take(part.indices).cast(kind)
-
-
-def _is_view(kind: Any) -> bool:
-    check = getattr(pyarrow().types, "is_string_view", None)
-    return bool(check and check(kind))
-
-
 def new_batches(
     source: VectorFile, order: Order, columns: tuple[str, ...], *, spell_out: bool = False
 ) -> tuple[Any, Iterator[tuple[Any, bool]]]:
@@ -296,7 +279,7 @@ def new_batches(
     columns : tuple of str
         Other columns to carry.
     spell_out : bool
-        Whether to write the values of columns with a dictionary, which may differ between batches.
+        Whether to write the values of columns whose dictionary differs between batches without it.
 
     Returns
     -------
@@ -309,8 +292,9 @@ def new_batches(
         for name in columns:
             schema = with_common_type(schema, name, tables)
             place, kind = schema.get_field_index(name), schema.field(name).type
-            if spell_out and pyarrow().types.is_dictionary(kind):
-                schema = schema.set(place, schema.field(name).with_type(_spelt_out(kind)))
+            differs = pyarrow().types.is_dictionary(kind) and spell_out
+            if differs and not has_one_dictionary(tables, name):
+                schema = schema.set(place, schema.field(name).with_type(spelt_out(kind)))
         return schema, _changed(tables, order, schema)
     pa = pyarrow()
     others = source.others(columns)
@@ -335,7 +319,7 @@ def _changed(tables: Any, order: Order, schema: Any) -> Iterator[tuple[Any, bool
             arrays = [
                 _vector_array(X, table, field)
                 if field.name in table.chosen
-                else _spelt(batch.column(batch.schema.get_field_index(field.name)), field.type)
+                else spelt(batch.column(batch.schema.get_field_index(field.name)), field.type)
                 for field in schema
             ]
             try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from expunge.errors import InputError
+from expunge.files.dictionary_columns import is_view
 from expunge.optional import require
 
 __all__ = ["other_values", "with_common_type"]
@@ -79,8 +80,7 @@ def _nature(kind: Any) -> str:
     types = require("pyarrow", "parquet").types
     if types.is_dictionary(kind):
         kind = kind.value_type
-    names = ("is_string", "is_large_string", "is_string_view")
-    if any(check(kind) for check in (getattr(types, name, None) for name in names) if check):
+    if types.is_string(kind) or types.is_large_string(kind) or is_view(kind):
         return "text"
     number = types.is_integer(kind) or types.is_floating(kind)
     return "number" if number else str(kind)
