@@ -5,7 +5,8 @@ of 131,072 rows (4,000,000 rows are 6 GB each), and runs in turn, each in a proc
 command and a plain twin. The twins, all on blocks of 32,768 rows (parquet is copied by row groups):
 
 - read: ``numpy.fromfile`` or ``ParquetFile.iter_batches``; no number is looked at.
-- sum: the same, and the sum of every column in float32, as no fit can do without the numbers.
+- convert: the same, and every number converted to float64, 512 rows at a time in the same memory.
+- sum: as read, and the sum of every column in float32, as no fit can do without the numbers.
 - copy: the same bytes are written anew, unchanged, with an fsync as `apply` does.
 - gram: read, converted to float32, and one ``x.T @ x`` a block.
 
@@ -58,6 +59,12 @@ def arrays():
 if what == "read":
     for X in arrays():
         X[0, 0]
+elif what == "convert":
+    room = np.empty((512, width))
+    for X in arrays():
+        for lo in range(0, len(X), 512):
+            part = X[lo : lo + 512]
+            np.copyto(room[: len(part)], part)
 elif what == "sum":
     total = np.zeros(width, np.float32)
     for X in arrays():
@@ -172,6 +179,12 @@ def compare(folder: Path, source: str, rows: int, width: int, memory: str) -> No
 
     claims = [
         ("fit --method rlace / reading", lambda: plain("read"), lambda: fit("rlace"), 2.5),
+        (
+            "fit --method rlace / reading and converting",
+            lambda: plain("convert"),
+            lambda: fit("rlace"),
+            2.5,
+        ),
         ("fit --method rlace / reading and a sum", lambda: plain("sum"), lambda: fit("rlace"), 2.5),
         (
             "apply / reading and writing",
