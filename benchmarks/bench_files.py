@@ -1,10 +1,18 @@
 """Files larger than memory: time and memory of `fit` and `apply` beside plain NumPy and pyarrow.
 
-Makes vectors of 768 float16 numbers as one ``.npy`` and as eight shards of parquet (4,000,000 rows
-are 6 GB each), and runs in turn, each in a process of its own: plain reading (and writing, with an
-fsync as `apply` does) of the same file, and the command. Printed are ratios of the time on the wall
-and the peak memory of every process. ``--rows 50000`` tries it out; start-up then decides the
-ratios.
+Makes vectors of 768 float16 numbers as one ``.npy`` and as eight shards of parquet with row groups
+of 131,072 rows (4,000,000 rows are 6 GB each), and runs in turn, each in a process of its own, the
+command and a plain twin. The twins, all on blocks of 32,768 rows (parquet is copied by row groups):
+
+- read: ``numpy.fromfile`` or ``ParquetFile.iter_batches``; no number is looked at.
+- convert: the same, and every number converted to float64, 512 rows at a time in the same memory.
+- sum: as read, and the sum of every column in float32, as no fit can do without the numbers.
+- copy: the same bytes are written anew, unchanged, with an fsync as `apply` does.
+- gram: read, converted to float32, and one ``x.T @ x`` a block.
+
+Printed are ratios of the time on the wall, the time of the processor on both sides (which other
+work on the machine changes less), and the peak memory of every process. ``--rows 50000``
+tries it out; start-up then decides the ratios.
 
     python benchmarks/bench_files.py --rows 4000000 --folder /a/disk/with/25/GB
 """
@@ -25,6 +33,7 @@ from common import machine, show
 
 BLOCK = 1 << 15  # rows of a plain block
 NEEDED = 3.5  # times the size of the vectors: two sources, and one copy at a time
+GROUP = 4 * BLOCK  # rows of a row group
 CLASSES = ("female", "male")
 
 PLAIN = """
@@ -50,6 +59,16 @@ def arrays():
 if what == "read":
     for X in arrays():
         X[0, 0]
+elif what == "convert":
+    room = np.empty((512, width))
+    for X in arrays():
+        for lo in range(0, len(X), 512):
+            part = X[lo : lo + 512]
+            np.copyto(room[: len(part)], part)
+elif what == "sum":
+    total = np.zeros(width, np.float32)
+    for X in arrays():
+        total += X.astype(np.float32).sum(axis=0)
 elif what == "gram":
     total = np.zeros((width, width), np.float32)
     for X in arrays():
@@ -91,7 +110,7 @@ def make(folder: Path, rows: int, width: int, shards: int) -> None:
     (folder / "shards").mkdir()
     out = np.lib.format.open_memmap(folder / "rows.npy", "w+", np.float16, (rows, width))
     for number, part in enumerate(np.array_split(np.arange(rows), shards)):
-        writer = None
+        writer, held = None, []
         for lo in range(part[0], part[-1] + 1, BLOCK):
             hi = min(lo + BLOCK, part[-1] + 1)
             turned = np.roll(pool[: hi - lo], int(rng.integers(width)), axis=1)
@@ -107,14 +126,17 @@ def make(folder: Path, rows: int, width: int, shards: int) -> None:
                 writer = pq.ParquetWriter(
                     folder / "shards" / f"part-{number:03}.parquet", table.schema
                 )
-            writer.write_table(table)
+            held.append(table)
+            if len(held) * BLOCK == GROUP or hi == part[-1] + 1:
+                writer.write_table(pa.concat_tables(held))
+                held = []
         if writer is not None:
             writer.close()
     out.flush()
 
 
-def measured(command: list[str], folder: Path) -> tuple[float, float]:
-    """Seconds on the wall and peak memory in GB of a process."""
+def measured(command: list[str], folder: Path) -> tuple[float, float, float]:
+    """Seconds on the wall and of the processor, and peak memory in GB, of a process."""
     start = time.perf_counter()
     child = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
@@ -123,7 +145,7 @@ def measured(command: list[str], folder: Path) -> tuple[float, float]:
     if child.returncode:
         raise SystemExit(f"{' '.join(command)[:200]} ended with {child.returncode}")
     factor = 1 if sys.platform == "darwin" else 1024
-    return seconds, usage.ru_maxrss * factor / 1e9
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * factor / 1e9
 
 
 def remove(path: Path) -> None:
@@ -138,25 +160,32 @@ def compare(folder: Path, source: str, rows: int, width: int, memory: str) -> No
     ending = ".npy" if source.endswith(".npy") else ""
     concept = "labels.npy" if ending else "gender"
 
-    def plain(what: str) -> tuple[float, float]:
+    def plain(what: str) -> tuple[float, float, float]:
         target = f"copy{ending}"
         numbers = [str(rows), str(width), str(BLOCK)]
         found = measured([sys.executable, "-c", PLAIN, what, source, target, *numbers], folder)
         remove(folder / target)
         return found
 
-    def ours(*arguments: str) -> tuple[float, float]:
+    def ours(*arguments: str) -> tuple[float, float, float]:
         command = [sys.executable, "-m", "expunge.cli", *arguments, "--memory", memory]
         found = measured(command, folder)
         remove(folder / f"clean{ending}")
         return found
 
-    def fit(method: str) -> tuple[float, float]:
+    def fit(method: str) -> tuple[float, float, float]:
         out = f"{method}.safetensors"
         return ours("fit", source, "--concept", concept, "--method", method, "-o", out)
 
     claims = [
         ("fit --method rlace / reading", lambda: plain("read"), lambda: fit("rlace"), 2.5),
+        (
+            "fit --method rlace / reading and converting",
+            lambda: plain("convert"),
+            lambda: fit("rlace"),
+            2.5,
+        ),
+        ("fit --method rlace / reading and a sum", lambda: plain("sum"), lambda: fit("rlace"), 2.5),
         (
             "apply / reading and writing",
             lambda: plain("copy"),
@@ -171,8 +200,9 @@ def compare(folder: Path, source: str, rows: int, width: int, memory: str) -> No
         ),
     ]
     for claim, base, work, target in claims:
-        (slow, used), (quick, plainly) = work(), base()
+        (slow, busy, used), (quick, plain_busy, plainly) = work(), base()
         show(f"{source}: {claim} ({slow:.1f} s / {quick:.1f} s)", slow / quick, target)
+        print(f"  of the processor: {busy:.1f} s / {plain_busy:.1f} s = {busy / plain_busy:.2f}")
         show(f"{source}: {claim.split(' / ')[0]}, peak GB (plain {plainly:.2f})", used, 1.0)
 
 
@@ -181,7 +211,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--shards", type=int, default=8)
-    parser.add_argument("--memory", default="512MB", help="of the commands (--memory)")
+    parser.add_argument("--memory", default="1GB", help="of the commands (--memory)")
     parser.add_argument("--folder", type=Path, help="on a disk with room for four times the rows")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()

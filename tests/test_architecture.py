@@ -25,6 +25,7 @@ STREET = [
         "plotting",
         "linalg",
         "blas",
+        "half",
         "blockmath",
         "atomic",
         "artifact",

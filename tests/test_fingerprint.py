@@ -172,3 +172,16 @@ def test_sketches_of_old_versions_are_read_and_say_less():
     assert old.known(table).all()
     assert 0.9 < old.repeated() <= Fingerprint.of(table).repeated()
     assert old.merge(Fingerprint.of(table)).counts is None
+
+
+@pytest.mark.parametrize("repeats", [1, 3, 4000])
+def test_extended_is_merged(repeats):
+    """Also where rows repeat, in full sketches and in those that are not."""
+    X = np.random.default_rng(1).normal(size=(6000, 5)).repeat(repeats, axis=0)[:18_000]
+    for cut in (100, 5000):
+        seen = Fingerprint.of(X[:cut])
+        for at in range(cut, len(X), 5000):
+            expected = seen.merge(Fingerprint.of(X[at : at + 5000]))
+            seen = seen.extended(X[at : at + 5000])
+            assert seen.to_meta() == expected.to_meta()
+    assert Fingerprint.of(X).to_meta() == seen.to_meta()

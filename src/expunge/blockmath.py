@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.half import copy_numbers
 from expunge.linalg import Array
 
 __all__ = ["NUMPY", "BlockMath"]
@@ -72,10 +73,10 @@ class BlockMath:
         if center is None and X.dtype == np.float64:
             return np.asarray(X)
         out = np.empty(X.shape) if room is None else room[: len(X)]
-        if center is None:
-            np.copyto(out, X)
-        else:
-            np.subtract(X, center, out=out)
+        if center is None or X.dtype == np.float16:
+            copy_numbers(out, np.asarray(X))
+        if center is not None:
+            np.subtract(out if X.dtype == np.float16 else X, center, out=out)
         return out
 
     def squares(self, C: Any, weights: Array | None) -> Array:
@@ -100,7 +101,10 @@ class BlockMath:
         tame = spread == 0 or SAFE_SINGLE[0] < spread < SAFE_SINGLE[1]
         single = X.dtype in SINGLE and X.shape[1] >= FEW_COLUMNS and tame
         work = np.float32 if single else np.float64
-        C: NDArray[Any] = np.asarray(X).astype(work, copy=False)
+        C: NDArray[Any] = np.asarray(X)
+        if C.dtype != work:
+            C = np.empty(C.shape, work)
+            copy_numbers(C, np.asarray(X))
         if shift is not None:
             C = C - shift.astype(work)
         if weights is not None:

@@ -64,16 +64,30 @@ class Fingerprint:
     @classmethod
     def of(cls, X: NDArray[Any]) -> Fingerprint:
         """Fingerprint of the rows of `X` (n x d)."""
-        keys = np.concatenate(map_spans(lambda lo, hi: _keys(X[lo:hi]), X.shape[0], PEEK))
-        count = SIZE
+        keys, count = _all_keys(X), SIZE
         while True:  # more rows are needed only where rows repeat
             best = _smallest(keys, count)
-            parts = [_hash(X[best[lo:hi]], X.shape[1]) for lo, hi in blocks(0, best.size, 8192)]
-            ones = np.ones(best.size, dtype=np.int64)
-            found = cls(X.shape[0], keys[best], np.concatenate(parts), ones)._trimmed()
+            found = cls._of_some(X, keys, best)._trimmed()
             if found.keys.size == SIZE or best.size == keys.size:
                 return found
             count *= 4
+
+    @classmethod
+    def _of_some(cls, X: NDArray[Any], keys: Hashes, rows: NDArray[np.intp]) -> Fingerprint:
+        """All rows counted, of which some are hashed whole."""
+        parts = [_hash(X[rows[lo:hi]], X.shape[1]) for lo, hi in blocks(0, rows.size, 8192)]
+        hashes = np.concatenate([np.zeros(0, np.uint64), *parts])
+        return cls(X.shape[0], keys[rows], hashes, np.ones(rows.size, dtype=np.int64))
+
+    def extended(self, X: NDArray[Any]) -> Fingerprint:
+        """Fingerprint of these rows and those of `X` (n x d): what merging with theirs gives.
+
+        Once the sketch is full, rows of a larger key than all of its own are not hashed.
+        """
+        if self.keys.size < SIZE:
+            return self.merge(Fingerprint.of(X))
+        keys = _all_keys(X)
+        return self.merge(Fingerprint._of_some(X, keys, np.flatnonzero(keys <= self.keys[-1])))
 
     def merge(self, other: Fingerprint) -> Fingerprint:
         """Fingerprint of both sets of rows together."""
@@ -185,6 +199,10 @@ class Fingerprint:
             stored = np.frombuffer(base64.b64decode(meta["counts"]), dtype="<u2")
             counts = stored.astype(np.int64) if stored.size else np.ones(size, dtype=np.int64)
         return cls(int(meta["n"]), both[:size], both[size:], counts)
+
+
+def _all_keys(X: NDArray[Any]) -> Hashes:
+    return np.concatenate(map_spans(lambda lo, hi: _keys(X[lo:hi]), X.shape[0], PEEK))
 
 
 def _keys(X: NDArray[Any]) -> Hashes:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import textwrap
 import time
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made import D, N, genders, table, vectors
@@ -163,6 +165,97 @@ def test_shards_of_several_tables(tmp_path):
     np.save(folder / "c.npy", vectors())
     with pytest.raises(ex.InputError, match=r"one format.*\.npy, \.parquet"):
         open_file(folder)
+
+
+def two_shards(folder, first, second):
+    folder.mkdir(exist_ok=True)
+    for name, values in (("a", first), ("b", second)):
+        X = vectors(n=len(values))
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), D)
+        pq.write_table(pa.table({"label": values, "emb": lists}), folder / f"{name}.parquet")
+    return open_file(folder)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [pa.array([0, 1]), pa.array([True, False]), pa.array([None, 1]), pa.array([1.0, 2.0])],
+    ids=["whole", "boolean", "with a gap", "real"],
+)
+def test_a_column_of_text_in_one_shard_and_of_numbers_in_another(second, tmp_path):
+    """Put together they would be text, and 0 and "f" two classes of four."""
+    for pair in ((pa.array(["f", "m"]), second), (second, pa.array(["f", "m"]))):
+        file = two_shards(tmp_path / "odd", *pair)
+        with pytest.raises(ex.InputError, match=r"'label'.*a\.parquet.*b\.parquet"):
+            file.column("label")
+        with pytest.raises(ex.InputError, match=r"'label'.*a\.parquet.*b\.parquet"):
+            convert(file, tmp_path / "one.arrow")
+        assert not (tmp_path / "one.arrow").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pa.array([0, 1], pa.int32()), pa.array([1, 1 << 40])),
+        (pa.array([0, 1]), pa.array([0.5, None])),
+        (pa.nulls(2), pa.array(["f", "m"])),
+        (pa.array(["f", "m"]).dictionary_encode(), pa.array(["f", None], pa.large_string())),
+    ],
+    ids=["wider", "real", "empty", "text"],
+)
+def test_a_column_of_nearly_one_type_in_all_shards(first, second, tmp_path):
+    """In one file it has a type that holds all values."""
+    file = two_shards(tmp_path / "near", first, second)
+    expected = [*first.to_pylist(), *second.to_pylist()]
+    found = file.column("label")
+    assert [None if v is None or v != v else v for v in found.tolist()] == expected
+    one = convert(file, tmp_path / "one.arrow")
+    with pa.ipc.open_file(str(one)) as made:
+        assert made.read_all()["label"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("ending", ["arrow", "parquet"])
+def test_dictionaries_that_differ_between_row_groups(ending, tmp_path):
+    """An Arrow file has one dictionary for a column: there, values are written without it."""
+    labels = ["f"] * (N // 2) + ["m"] * (N // 2)
+    halves = [
+        table(vectors())
+        .slice(lo, N // 2)
+        .set_column(1, "gender", pa.array(labels[lo : lo + N // 2]).dictionary_encode())
+        for lo in (0, N // 2)
+    ]
+    whole = pa.concat_tables(halves).unify_dictionaries()
+    pq.write_table(whole, tmp_path / "one.parquet", row_group_size=N // 2)
+    with pq.ParquetWriter(tmp_path / "own.parquet", whole.schema) as writer:
+        for half in halves:
+            writer.write_table(half)
+    for name in ("one", "own"):
+        made = open_file(convert(tmp_path / f"{name}.parquet", tmp_path / f"{name}-b.{ending}"))
+        assert made.column("gender").tolist() == labels
+        kept = pa.types.is_dictionary(made.schema.field("gender").type)
+        assert kept == ((name, ending) != ("own", "arrow"))
+
+
+def test_shards_that_would_be_left_out(shards, tmp_path):
+    """A folder in the folder, a link to nothing: nobody would notice that they were not read."""
+    deep = tmp_path / "deep" / "more" / "still"
+    deep.mkdir(parents=True)
+    for folder in (tmp_path / "deep", deep):
+        pq.write_table(table(vectors()), folder / "a.parquet")
+    with pytest.raises(ex.InputError, match=r"folders in the folder.*'more'"):
+        open_file(tmp_path / "deep")
+    shutil.rmtree(tmp_path / "deep" / "more")
+    assert open_file(tmp_path / "deep").n == N
+    (tmp_path / "deep" / "notes").mkdir()
+    (tmp_path / "deep" / "notes" / "read.me").write_text("")
+    assert open_file(tmp_path / "deep").n == N
+    (tmp_path / "deep" / "b.parquet").symlink_to("nowhere.parquet")
+    with pytest.raises(ex.InputError, match=r"link to nothing.*b\.parquet"):
+        open_file(tmp_path / "deep")
+    for value in ("f", "m"):
+        (tmp_path / "hive" / f"g={value}").mkdir(parents=True)
+        pq.write_table(table(vectors()), tmp_path / "hive" / f"g={value}" / "a.parquet")
+    with pytest.raises(ex.InputError, match=r"names of folders.*'g=f'"):
+        open_file(tmp_path / "hive")
 
 
 def test_killed_at_any_moment_it_can_be_resumed(shards, erasure, tmp_path):

@@ -144,6 +144,7 @@ def test_a_folder_of_spark(tmp_path):
     folder = tmp_path / "emb.parquet"
     folder.mkdir()
     whole = table(vectors())
+    whole = whole.set_column(2, "emb", whole["emb"].cast(pa.list_(pa.float32())))
     for k in range(2):
         pq.write_table(whole.slice(k * 500, 500), folder / f"part-{k}-c000.snappy.parquet")
     pq.write_table(whole.slice(0, 0), folder / "part-2-c000.snappy.parquet")  # one without rows
@@ -162,3 +163,20 @@ def test_datasets_of_several_splits_are_pointed_at(tmp_path):
         datasets_folder(tmp_path / split, vectors())
     with pytest.raises(ex.InputError, match=r"files of one format.*'test', 'train'"):
         open_file(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["arrow", "parquet"])
+def test_categories_of_polars(ending, tmp_path):
+    """Arrow holds them as a dictionary of views on text, which pyarrow cannot cast."""
+    frame = pl.DataFrame(
+        {"emb": pl.Series(vectors().tolist(), dtype=pl.Array(pl.Float32, D)), "g": genders()},
+        schema_overrides={"g": pl.Categorical},
+    )
+    with_gap = frame.with_columns(pl.when(pl.int_range(N) > 3).then("g").alias("g"))
+    for made, expected in ((frame, genders().tolist()), (with_gap, [None] * 4 + [*genders()[4:]])):
+        write = made.write_ipc if ending == "arrow" else made.write_parquet
+        write(tmp_path / f"rows.{ending}")
+        file = open_file(tmp_path / f"rows.{ending}")
+        assert file.column("g").tolist() == expected
+        again = open_file(convert(file, tmp_path / f"again.{ending}"))
+        assert again.column("g").tolist() == expected

@@ -16,7 +16,7 @@ from expunge.errors import NothingToFold
 from expunge.fold_erasure import FoldErasure
 from expunge.folding.build import FoldPlan, build, fold_of, only_leace
 from expunge.folding.choice import Choice, choose
-from expunge.folding.predictor import LinearPredictor, discriminant, logistic
+from expunge.folding.class_predictor import LinearPredictor, discriminant, logistic
 from expunge.game.certificate import Certificate, certify
 from expunge.game.kept import Kept
 from expunge.game.result import Step
@@ -50,7 +50,7 @@ class FoldEraser(BaseEraser):
     ----------
     transport : {"gaussian", "shift"}
         What is done to a predicted class. "shift" equals only means.
-    shrinkage : float or "auto"
+    shrinkage : {"auto", "none"} or float
         Share of the differences between covariances that is taken for noise. "auto" measures every
         direction on rows that did not choose it, and takes the fold only if a held-out probe reads
         less after it than after LEACE.
@@ -105,7 +105,7 @@ class FoldEraser(BaseEraser):
         self,
         *,
         transport: Literal["gaussian", "shift"] = "gaussian",
-        shrinkage: float | Literal["auto"] = "auto",
+        shrinkage: float | Literal["auto", "none"] = "auto",
         directions: int | Literal["auto"] = "auto",
         rounds: int = 0,
         predictor: Literal["logistic", "discriminant"] = "logistic",
@@ -137,7 +137,7 @@ class FoldEraser(BaseEraser):
     def _check_parameters(self, n_features: int) -> None:
         check_choice(self.transport, ("gaussian", "shift"), "transport")
         check_choice(self.predictor, ("logistic", "discriminant"), "predictor")
-        if self.shrinkage != "auto":
+        if self.shrinkage not in ("auto", "none"):
             check_number(self.shrinkage, "shrinkage", most=1.0)
         if self.directions != "auto":
             check_number(self.directions, "directions", whole=True, most=n_features)
@@ -176,7 +176,8 @@ class FoldEraser(BaseEraser):
         return Solution(*nothing, center, solver, 0.0, history, fold=fold, choice=choice)
 
     def _plan(self) -> FoldPlan:
-        return FoldPlan(self.transport, self.shrinkage, self.directions, self.rounds)
+        shrinkage = 0.0 if self.shrinkage == "none" else self.shrinkage
+        return FoldPlan(self.transport, shrinkage, self.directions, self.rounds)
 
     def _from_moments(self, seen: Statistics) -> FoldErasure:
         assert seen.by_class is not None

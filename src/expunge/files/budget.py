@@ -13,7 +13,7 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 COPIES = 4  # a block at work, one read ahead, and what either becomes on its way
-MOST = 1 << 16  # rows of a block: more of them at once are no faster
+MOST = 1 << 15  # rows of a block: more of them at once are no faster
 
 
 def check_memory(memory: Any) -> int:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.files.number_types import array_type
 from expunge.files.table import VectorFile
+from expunge.half import are_finite, copy_numbers
+from expunge.parallel import blocks
 
 __all__ = ["Changing", "checksum", "map_of"]
 
@@ -160,7 +162,7 @@ class Changing:
         kept = array_type(self.kind)
         if Y.dtype != kept:
             with np.errstate(over="ignore"):
-                Y = Y.astype(kept)
+                Y = _of_type(Y, kept)
             if kept.kind == "f":
                 remedy = "Take a wider type, such as dtype='float32'"
                 self._refuse(Y, start, f"A vector exceeds what {self.kind} can hold", remedy)
@@ -171,7 +173,7 @@ class Changing:
 
     def _erased(self, start: int, X: NDArray[Any]) -> NDArray[Any]:
         here = slice(start, start + len(X))
-        X = X.astype(self.work, copy=False)
+        X = _of_type(X, self.work)
         try:
             if not self.needs_concept:
                 return np.asarray(self.map.transform(X))
@@ -192,7 +194,8 @@ class Changing:
 
     def _refuse(self, X: NDArray[Any], start: int, problem: str, remedy: str) -> None:
         flat = X.reshape(-1)
-        if X.dtype != np.float16 and np.isfinite(np.vdot(flat, flat)):  # quick, and nearly always
+        quick = are_finite(X) if X.dtype == np.float16 else np.isfinite(np.vdot(flat, flat))
+        if quick:  # and nearly always
             return
         wrong = ~np.isfinite(X)
         if wrong.any():
@@ -206,9 +209,20 @@ def _part(concept: Any, here: slice) -> Any:
     return concept[here]
 
 
+def _of_type(X: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if X.dtype == dtype or X.dtype.kind != "f" or dtype.kind != "f":
+        return X.astype(dtype, copy=False)
+    found = np.empty(X.shape, dtype)
+    copy_numbers(found, np.ascontiguousarray(X))
+    return found
+
+
 def _unit(Y: NDArray[Any]) -> NDArray[Any]:
     """Vectors of length 1, but for zeros."""
-    wide = Y.astype(np.float64)
-    size = np.linalg.norm(wide, axis=1, keepdims=True)
-    kept = Y.dtype if Y.dtype.kind == "f" else np.float64
-    return np.asarray(np.divide(wide, size, out=wide, where=size > 0), dtype=kept)
+    out = np.empty(Y.shape, Y.dtype if Y.dtype.kind == "f" else np.float64)
+    for lo, hi in blocks(0, len(Y)):
+        wide = np.empty((hi - lo, Y.shape[1]))
+        copy_numbers(wide, Y[lo:hi])
+        size = np.linalg.norm(wide, axis=1, keepdims=True)
+        copy_numbers(out[lo:hi], np.divide(wide, size, out=wide, where=size > 0))
+    return out

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.common_types import with_common_type
+from expunge.files.dictionary_columns import has_one_dictionary, is_view, spelt, spelt_out
 from expunge.files.list_columns import (
     first_length,
     is_fixed,
@@ -28,6 +30,7 @@ from expunge.files.table import Order, VectorFile, unreadable
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
+UNPACKED = 1 << 21  # numbers unpacked at once: those of lists take several times their size then
 CACHED = 1 << 11  # rows of which columns are put side by side at once
 FEW = 1 << 16  # different values up to which a column is kept as an array of text
 
@@ -94,7 +97,7 @@ class ArrowTable(VectorFile):
             self.vector_columns, self.d = self.chosen, len(chosen)
             types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
             self.stored = np.result_type(*types).name
-        if self.d < 1:
+        if self.d < 1 and self.n:
             raise InputError(
                 f"The vectors of the first row are empty: {self.path}",
                 f"the column {self.vectors!r}",
@@ -105,14 +108,26 @@ class ArrowTable(VectorFile):
         for start, batch in self.batches(1, columns=self.chosen):
             column = batch.column(0)
             return first_length(column, str(self.path), start)
-        raise InputError(
-            f"The table has no rows: {self.path}", "0 rows", "Name a file that holds vectors"
-        )
+        return 0  # nobody knows
 
     def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Vectors in order; see `VectorFile`."""
-        for first, batch in self.batches(size, start, self.chosen):
-            yield first, self.matrix(batch, first)
+        """Vectors in order, gathered from smaller batches; see `VectorFile`."""
+        first, filled, out = start, 0, np.empty((0, self.d), self.dtype)
+        for at, batch in self.batches(self.at_once(size), start, self.chosen):
+            X, taken = self.matrix(batch, at), 0
+            while taken < len(X):
+                if filled == len(out):
+                    first, filled = at + taken, 0
+                    out = np.empty((min(size, self.n - first), self.d), self.dtype)
+                part = X[taken : taken + len(out) - filled]
+                out[filled : filled + len(part)] = part
+                taken, filled = taken + len(part), filled + len(part)
+                if filled == len(out):
+                    yield first, out
+
+    def at_once(self, size: int) -> int:
+        """Rows of a batch, where blocks of `size` rows are wanted: so few that memory is kept."""
+        return min(size, max(1, UNPACKED // self.d))
 
     def matrix(self, batch: Any, start: int) -> NDArray[Any]:
         """The vectors of a batch whose first row has the number `start`.
@@ -196,9 +211,10 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     pa = pyarrow()
     column = pa.chunked_array(parts, type=kind)
     if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
+        kind = spelt_out(kind)
+        column = pa.chunked_array([spelt(part, kind) for part in column.chunks], type=kind)
     kind = column.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind)
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_view(kind)
     if text and not column.null_count:
         coded = column.dictionary_encode().unify_dictionaries().chunks
         labels = np.array(coded[0].dictionary.to_pylist() if coded else [], dtype=object)
@@ -213,13 +229,8 @@ def values_of(parts: list[Any], kind: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _is_view(kind: Any) -> bool:
-    check = getattr(pyarrow().types, "is_string_view", None)
-    return bool(check and check(kind))
-
-
 def new_batches(
-    source: VectorFile, order: Order, columns: tuple[str, ...]
+    source: VectorFile, order: Order, columns: tuple[str, ...], *, spell_out: bool = False
 ) -> tuple[Any, Iterator[tuple[Any, bool]]]:
     """The schema of a new table, and its batches, each with whether a group ends with it.
 
@@ -229,6 +240,8 @@ def new_batches(
     order : Order
     columns : tuple of str
         Other columns to carry.
+    spell_out : bool
+        Whether to write the values of columns whose dictionary differs between batches without it.
 
     Returns
     -------
@@ -238,6 +251,12 @@ def new_batches(
     tables = source.shards or (source,)
     if all(isinstance(table, ArrowTable) for table in tables):
         schema = tables[0].new_schema(order.kind, columns)  # type: ignore[attr-defined]
+        for name in columns:
+            schema = with_common_type(schema, name, tables)
+            place, kind = schema.get_field_index(name), schema.field(name).type
+            differs = pyarrow().types.is_dictionary(kind) and spell_out
+            if differs and not has_one_dictionary(tables, name):
+                schema = schema.set(place, schema.field(name).with_type(spelt_out(kind)))
         return schema, _changed(tables, order, schema)
     pa = pyarrow()
     others = source.others(columns)
@@ -253,29 +272,40 @@ def new_batches(
 def _changed(tables: Any, order: Order, schema: Any) -> Iterator[tuple[Any, bool]]:
     from expunge.files.read_ahead import read_ahead
 
-    before = 0
+    before, kept = 0, tuple(schema.names)
     for table in tables:
-        kept = tuple(schema.names)
-        groups, left, parts = iter(table.groups), 0, 0
-        for start, batch in read_ahead(table.batches(order.rows, columns=kept)):
-            if left == 0:
-                size = next(groups)
-                left = size
-                parts = -(-size // max(order.most, 1))  # of one size, where all is too much
-                part = left_of_part = -(-size // parts)
+        ends = iter(_group_ends(table.groups, max(order.most, 1)))
+        end = next(ends, 0)
+        for start, batch in read_ahead(table.batches(table.at_once(order.rows), columns=kept)):
             X = order.change(before + start, table.matrix(batch, start))
             arrays = [
                 _vector_array(X, table, field)
                 if field.name in table.chosen
-                else batch.column(batch.schema.get_field_index(field.name))
+                else spelt(batch.column(batch.schema.get_field_index(field.name)), field.type)
                 for field in schema
             ]
-            left -= len(batch)
-            left_of_part -= len(batch)
-            ends = left == 0 or left_of_part <= 0
-            left_of_part = part if left_of_part <= 0 else left_of_part
-            yield pyarrow().RecordBatch.from_arrays(arrays, schema=schema), ends
+            try:
+                made, at = pyarrow().RecordBatch.from_arrays(arrays, schema=schema), 0
+            except pyarrow().ArrowException as error:
+                raise unreadable(
+                    table.path, f"a part of the table (row {start} or later)", error
+                ) from error
+            while start + len(made) >= end > start + at:
+                yield made.slice(at, end - start - at), True
+                at, end = end - start, next(ends, table.n + 1)
+            if at < len(made):
+                yield made.slice(at), False
         before += table.n
+
+
+def _group_ends(groups: tuple[int, ...], most: int) -> list[int]:
+    """Where groups of rows end, those of more than `most` cut into parts of nearly one size."""
+    ends, first = [], 0
+    for rows in groups:
+        parts = -(-rows // most)
+        ends += [first + rows * (k + 1) // parts for k in range(parts)]
+        first += rows
+    return ends
 
 
 def _vector_array(X: NDArray[Any], table: ArrowTable, field: Any) -> Any:

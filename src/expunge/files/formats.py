@@ -156,7 +156,7 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
     if file.is_dir():
         paths = shard_paths(file, [ending for ending in FORMATS if ending != ".txt"], ending_of)
         shards = [format_of(shard).open_path(shard, vectors) for shard in paths]
-        return ShardedFile(file, shards)
+        return _with_width(ShardedFile(file, shards))
     if not file.exists():
         folder = file.absolute().parent
         names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
@@ -165,4 +165,14 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
         )
     if not file.is_file():
         raise InputError("This is no file of vectors", f"{file}, a device or a pipe", "Name a file")
-    return format_of(file).open_path(file, vectors)
+    return _with_width(format_of(file).open_path(file, vectors))
+
+
+def _with_width(file: VectorFile) -> VectorFile:
+    if file.d:
+        return file
+    raise InputError(
+        f"The vectors have no columns: {file.path}" if file.n else f"No rows: {file.path}",
+        f"{file.n} rows of width {file.d}",
+        "Name a file that holds vectors",
+    )

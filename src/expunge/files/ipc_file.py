@@ -7,7 +7,6 @@ whole, but of its columns only those that are wanted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -87,6 +86,8 @@ def open_path(path: Path, vectors: Any) -> VectorFile:
 def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[str, ...]) -> None:
     """Write a file, or a stream where a stream was read, with the record batches of the source.
 
+    A batch is written as a whole; one that does not fit into the memory that was allowed is split.
+
     Parameters
     ----------
     stream : binary stream
@@ -96,10 +97,10 @@ def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[st
         Other columns to carry.
     """
     pa, ipc = pyarrow(), require("pyarrow.ipc", "parquet")
-    whole_batches = replace(order, most=source.n)  # they were read as a whole, too
-    schema, batches = new_batches(source, whole_batches, columns)
     first = (source.shards or (source,))[0]
     own = first if isinstance(first, IpcTable) else None
+    one = own is not None and (own.is_stream or not source.shards)  # a file has one dictionary only
+    schema, batches = new_batches(source, order, columns, spell_out=not one)
     options = ipc.IpcWriteOptions(compression=own.codec if own else None)
     made = ipc.new_stream if own is not None and own.is_stream else ipc.new_file
     sink = Sink(stream)

@@ -16,6 +16,7 @@ __all__ = ["CARRIES", "KINDS", "ParquetTable", "open_path", "write"]
 KINDS = ("float16", "float32", "float64")
 CARRIES = "everything"
 BUFFER = 1 << 20  # bytes of a column read at once
+PACKED = 1 << 20  # numbers of lists packed at once: each takes twelve bytes beside its own
 CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}
 
 
@@ -136,8 +137,9 @@ def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[st
         )
         sink.close_with(writer)
         held: list[Any] = []
+        rows = max(1, PACKED // source.d)
         for batch, ends in batches:
-            held.append(batch)
+            held += [batch.slice(lo, rows) for lo in range(0, len(batch), rows)]
             if ends:
                 table = pa.Table.from_batches(held, schema)
                 writer.write_table(table, row_group_size=max(1, len(table)))

@@ -24,6 +24,7 @@ __all__ = ["convert", "rewrite"]
 
 Progress = Callable[[int, int], None]
 LEVEL = 6  # of gzip
+BLOCK = 1 << 24  # bytes at once: memory for more is given back to the system after every block
 
 
 def convert(
@@ -166,12 +167,9 @@ def rewrite(
     budget = check_memory(memory)
     changing = Changing(file, erasure, concept, kind, normalize, progress)
     size = max(array_type(kind).itemsize, file.dtype.itemsize)
-    order = Order(
-        changing,
-        kind,
-        rows_within(budget, file.d, size),
-        rows_within(budget, file.d, size, most=None),
-    )
+    most = rows_within(budget, file.d, size, most=None)
+    rows = min(most, max(1, BLOCK // (file.d * size)))
+    order = Order(changing, kind, rows, most)
     with _placed(changing, to):
         if folder:
             settings = {

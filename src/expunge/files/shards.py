@@ -10,10 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.common_types import other_values
 from expunge.files.naming import listed
 from expunge.files.table import VectorFile
 
 __all__ = ["ShardedFile", "shard_paths"]
+
+NATURES = {
+    "U": "text",
+    "S": "text",
+    "b": "booleans",
+    "i": "numbers",
+    "u": "numbers",
+    "f": "numbers",
+}
 
 
 def shard_paths(
@@ -41,12 +51,43 @@ def shard_paths(
     found = [path for path in visible if path.is_file() and ending_of(path) in endings]
     kinds = sorted({ending_of(path) for path in found})
     if len(kinds) == 1:
+        _refuse_to_leave_out(folder, visible, kinds[0], ending_of)
         return found
+    if any("=" in path.name for path in visible if path.is_dir()):
+        raise InputError(
+            f"Values stand in the names of folders here, and are not read: {folder}",
+            listed(path.name for path in visible),
+            "Write them as a column of files in one folder",
+        )
     raise InputError(
         f"A folder of vectors holds files of one format: {folder}",
         f"files that end in {', '.join(kinds)}" if kinds else listed(p.name for p in visible),
         "Name a file in it, or a folder with files of one format",
     )
+
+
+def _refuse_to_leave_out(
+    folder: Path, visible: list[Path], ending: str, ending_of: Callable[[Path], str]
+) -> None:
+    """Refuse a folder with parts of the table that would not be read."""
+    lost = [p.name for p in visible if ending_of(p) == ending and not p.exists()]
+    if lost:
+        raise InputError(
+            f"A file of the folder is a link to nothing: {folder}",
+            listed(lost),
+            "Mend the link, or remove it",
+        )
+    deep = [
+        p.name
+        for p in visible
+        if p.is_dir() and any(ending_of(file) == ending for file in p.rglob(f"*{ending}"))
+    ]
+    if deep:
+        raise InputError(
+            f"There are files of vectors in folders in the folder too: {folder}",
+            listed(deep),
+            "Name one folder that holds all files, or move the others away",
+        )
 
 
 class ShardedFile(VectorFile):
@@ -100,11 +141,24 @@ class ShardedFile(VectorFile):
         return found
 
     def _column(self, name: str) -> NDArray[Any]:
-        return np.concatenate([shard.column(name) for shard in self.shards if shard.n])
+        parts = [(shard, shard.column(name)) for shard in self.shards if shard.n]
+        known = [(shard, kind) for shard, part in parts if (kind := _nature(part))]
+        for shard, kind in known:
+            if kind != known[0][1]:  # put together, numbers would become text: other labels
+                raise other_values(name, *known[0], shard, kind)
+        return np.concatenate([part for _, part in parts])
 
     def identity(self) -> dict[str, list[int]]:
         """Sizes and times of all shards."""
         return {name: seen for shard in self.shards for name, seen in shard.identity().items()}
+
+
+def _nature(values: NDArray[Any]) -> str:
+    """What values are; nothing where all are missing."""
+    if values.dtype != object:
+        return NATURES.get(values.dtype.kind, str(values.dtype))
+    kinds = {_nature(np.asarray(v)) for v in values if v is not None}
+    return " and ".join(sorted(kinds))
 
 
 def _described(shard: VectorFile) -> str:

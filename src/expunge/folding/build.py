@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from expunge.concept import Concept, Label
 from expunge.erasure import Erasure
 from expunge.fold_erasure import Cells, FoldErasure
+from expunge.folding.class_predictor import LinearPredictor
 from expunge.folding.gaussian import ClassMoments, GaussianMaps, gaussian_maps
 from expunge.folding.local_moves import MOST_ROWS, fit_cells
-from expunge.folding.predictor import LinearPredictor
 from expunge.game.oblique import least_change
 from expunge.linalg import Array
 from expunge.moments import Moments

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from expunge.blas import subtract_outer, subtract_product
 from expunge.errors import InputError
+from expunge.half import copy_numbers
 from expunge.linalg import Array
 from expunge.parallel import blocks, map_spans
 from expunge.rows.finite import Watch
@@ -29,7 +30,7 @@ __all__ = ["apply_to_array", "block_map", "overlaps_itself", "rows_of_a_block"]
 WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
 CACHED = 3 << 17  # numbers of a block: 3 megabytes as float64; smaller ones made threads wait
 CENTRED = 1 << 16  # numbers that are measured from the center at once
-SPAN_BLOCKS = 16  # blocks a thread does before it looks for more
+SPAN_BLOCKS = 4  # blocks a thread does before it looks for more
 
 
 def apply_to_array(
@@ -78,10 +79,10 @@ def apply_to_array(
             own.room = np.empty((min(size, len(rows)), d))
         for lo, hi in blocks(start, stop, size):
             block = target[lo:hi] if direct else own.room[: hi - lo]
-            np.copyto(block, rows[lo:hi], casting="same_kind")
+            copy_numbers(block, rows[lo:hi])
             watch.see(erase(block))
             if not direct:
-                np.copyto(target[lo:hi], block, casting="same_kind")
+                copy_numbers(target[lo:hi], block)
 
     map_spans(watch.over(apply), rows.shape[0], d, span=SPAN_BLOCKS * size)
     if check:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.half import are_finite
 from expunge.parallel import BLOCK, blocks
 
 __all__ = ["Watch", "refuse_infinite", "refuse_nan"]
@@ -138,7 +139,10 @@ def refuse_nan(X: Any, name: str, start: int = 0) -> None:
     """
     bad, first = 0, None
     for lo, hi in blocks(0, len(X), 8 * BLOCK):
-        wrong = ~np.isfinite(np.asarray(X[lo:hi]))
+        part = np.asarray(X[lo:hi])
+        if part.dtype == np.float16 and are_finite(part):
+            continue
+        wrong = ~np.isfinite(part)
         count = int(wrong.sum())
         if count and first is None:
             row, column = np.argwhere(wrong.reshape(hi - lo, -1))[0]

@@ -100,8 +100,8 @@ class Reader:
         if self.of_class is not None:
             self._see_classes(X, concept, w)
         if self.recognise:
-            sketch = Fingerprint.of(self.math.glance(X))
-            self.seen = sketch if self.seen is None else self.seen.merge(sketch)
+            rows = self.math.glance(X)
+            self.seen = Fingerprint.of(rows) if self.seen is None else self.seen.extended(rows)
         lo, hi = np.searchsorted(self.wanted, [here.start, here.stop])
         if lo < hi:
             self.looks.append(self.math.arrays(self.math.rows(X, self.wanted[lo:hi] - start)))
