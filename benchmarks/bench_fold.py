@@ -218,6 +218,15 @@ def maps(rows: Rows, given: argparse.Namespace) -> Iterator[tuple[str, Map, floa
     makers: list[tuple[str, Callable[[], Map]]] = [("nothing", lambda: lambda A: A)]
     for method in candidates(None, "classes", X.shape[1]):
         makers.append((method.name, lambda m=method: m.eraser.fit(X, y, **more).transform))
+    new = rows.X[rows.parts > 0]
+    for moves in (0, 3, 10):  # the rows that will be published are at hand, without their labels
+        fold = ex.FoldEraser(rounds=moves)
+        makers.append(
+            (
+                f"FoldEraser(rounds={moves}), new rows unlabelled",
+                lambda fold=fold: fold.fit(X, y, unlabelled=new, **more).transform,
+            )
+        )
     makers.append((f"MLP boundary, {rounds} rounds", lambda: to_boundary(X, y, rounds)))
     wanted = [part.lower() for part in given.erasers.split(",") if part]
     for name, make in makers:

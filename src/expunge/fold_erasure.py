@@ -172,8 +172,8 @@ class FoldErasure:
 
     @property
     def rank(self) -> int:
-        """Directions in which rows of a class are mapped."""
-        return int(self.left.shape[1])
+        """Directions in which covariances are made equal, and those that are closed linearly."""
+        return int(self.left.shape[1]) + self.closing.rank
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class FoldErasure:
         for code in range(len(self.labels)):
             own = np.flatnonzero(codes == code)
             coordinates[own] = coordinates[own] @ self.maps[code].T
-        if self.rank:
+        if self.left.shape[1]:
             subtract_product(block, -coordinates, np.ascontiguousarray(self.left.T))
         for cells in self.cells:
             for code in range(len(self.labels)):

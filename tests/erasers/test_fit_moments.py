@@ -16,6 +16,7 @@ NEEDS_MORE = {
     "INLP": "every round fits a predictor",
     "QuadraticLEACE": "covariance of each class",
     "PairPCA": "rows of each set",
+    "FoldEraser": "needs the rows",
 }
 
 

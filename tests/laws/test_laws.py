@@ -183,6 +183,8 @@ def counterexample(name, claim, data):
         return ex.RayleighEraser(objective="cca").fit(data.X, data.y)
     if name == "SPLINCE":
         return ex.SPLINCE().fit(data.X, a_task(data), concept=data.y)
+    if name == "FoldEraser":  # which may take LEACE, that promises more
+        return ex.FoldEraser(shrinkage=0.1).fit(data.X, data.y)
     return make(name, "classes").fit(data.X, data.y)
 
 
@@ -208,7 +210,7 @@ def test_the_erasure_of_another_concept_keeps_no_claim(claim, kind):
 
 
 WITHOUT_CONCEPT = [
-    p for p in CONFIGURATIONS if p.values[0] not in ("OracleLEACE", "QuadraticLEACE")
+    p for p in CONFIGURATIONS if p.values[0] not in ("OracleLEACE", "QuadraticLEACE", "FoldEraser")
 ]
 FILLS_UP = ("RLACE", "RayleighEraser", "INLP")
 

@@ -156,6 +156,7 @@ PASSES = {
     "RayleighEraser": 1,
     "PairPCA": 2,
     "INLP": None,
+    "FoldEraser": None,  # of the predictor, its classes, the moved rows, the certificate
 }
 SETTINGS = {
     **{name: {} for name in ex.ERASERS},
@@ -173,6 +174,7 @@ SETTINGS = {
     "QuadraticLEACE without labels": {"label_free": True},
     "INLP by a classifier": {"rank": 2, "classifier": LogisticRegression(C=0.1, max_iter=500)},
     "LEACE in part": {"strength": 0.5},
+    "FoldEraser with numbers": {"shrinkage": 0.1},
 }
 
 

@@ -47,7 +47,7 @@ def fit_record(
     moments = seen.moments
     xz, zz = moments.xz, moments.zz
     if solution.fold is not None:  # what closes it leaves nothing
-        full = np.zeros_like(xz) if solution.fold.closing.rank else xz
+        full = xz if solution.fold.closing.center is None else np.zeros_like(xz)
     elif solution.shift is None:
         full = xz - solution.left @ (solution.right @ xz)
     else:

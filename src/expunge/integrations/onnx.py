@@ -198,7 +198,7 @@ def _folded(fold: FoldErasure, x: str, constant: Any, step: Any) -> str:
 
     every = range(len(fold.labels))
     z = step("Add", x, chosen([constant(f"shift{k}", fold.shifts[k]) for k in every]))
-    if fold.rank:
+    if fold.left.shape[1]:
         read = step("MatMul", step("Sub", z, center), constant("right", fold.right.T))
         maps = [step("MatMul", read, constant(f"map{k}", fold.maps[k].T)) for k in every]
         z = step("Add", z, step("MatMul", chosen(maps), constant("left", fold.left.T)))
