@@ -27,6 +27,12 @@ EXAMPLES = {
 >>> sorted(audit.to_dict())[:3]
 ['association', 'certificates', 'concept']
 """,
+    "expunge.Frontier": START
+    + """
+>>> found = ex.frontier(X, y, [ex.LEACE()], probes=["linear SVM"])
+>>> [point.name for point in found.points][-1]
+'LEACE()'
+""",
     "expunge.Certificate": START
     + """
 >>> certificate = ex.LEACE().fit(X, y).certificate_
@@ -49,7 +55,7 @@ Every eraser, by its name. The command line takes the same names.
 
 >>> import expunge as ex
 >>> sorted(ex.ERASERS)[:4]
-['INLP', 'LEACE', 'MeanProjection', 'OracleLEACE']
+['FoldEraser', 'INLP', 'LEACE', 'MeanProjection']
 >>> ex.ERASERS["LEACE"]()
 LEACE()
 """,

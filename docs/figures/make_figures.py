@@ -60,6 +60,7 @@ def main() -> None:
         save(history(), "history")
         save(few_labels(), "few-labels")
         save(oracle_stamp(), "oracle-stamp")
+        save(fold(), "fold")
         save(front(), "front")
 
 
@@ -385,6 +386,29 @@ def front() -> Figure:
 
 
 # -- an oracle on whole numbers --------------------------------------------------------------------
+
+
+def fold() -> Figure:
+    """Two classes of different shape: as they are, after LEACE, after a fold."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 900)
+    X = rng.normal(size=(900, 2)) * np.where(y[:, None] == 1, [0.35, 1.6], [1.6, 0.35])
+    X += np.where(y[:, None] == 1, [2.6, 1.0], [-2.6, -1.0])
+    figure, axes = plt.subplots(
+        1, 3, figsize=(9, 3.2), layout="constrained", sharex=True, sharey=True
+    )
+    maps = [
+        ("before", lambda A: A),
+        ("after LEACE: equal means", ex.LEACE().fit(X, y).transform),
+        ("after FoldEraser", ex.FoldEraser(rounds=1).fit(X, y).transform),
+    ]
+    for ax, (title, change) in zip(axes, maps, strict=True):
+        clean = change(X)
+        for code, colour in ((0, BLUE), (1, ORANGE)):
+            ax.scatter(*clean[y == code].T, s=6, color=colour, alpha=0.6, linewidths=0)
+        ax.set_title(title)
+        ax.set_aspect("equal")
+    return figure
 
 
 def oracle_stamp() -> Figure:

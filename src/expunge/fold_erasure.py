@@ -3,7 +3,7 @@
     k  = argmax (x - c) C + b                                   the class that x itself predicts
     x₁ = x + s_k + L M_k R (x + s_k - c)                        shift and Gaussian map of that class
     x₂ = x₁ + Σ_j p_j(x₁) t_kj,   p = softmax (h_k - ‖x₁ - m‖²) / w        a round of local moves
-    x' = x₂ - closing erasure                                   the linear guarantee
+    x' = x₂ + l_k, or x₂ after LEACE                            the linear guarantee
 
 Only x is needed. What is left of the class is what of it x does not determine, or the maps miss.
 """
@@ -36,7 +36,7 @@ from expunge.rows.apply import block_map
 __all__ = ["Cells", "FoldErasure", "soft_cells"]
 
 FEW = 1 << 20  # distances held at once
-PARTS = ("coef", "intercept", "center", "shifts", "left", "right", "maps")
+PARTS = ("coef", "intercept", "center", "shifts", "left", "right", "maps", "last")
 CLOSING = ("closing_left", "closing_right", "closing_center", "closing_offset")
 ROUNDS = ("cell_centers", "cell_units", "cell_potentials", "cell_shifts", "cell_widths")
 
@@ -103,10 +103,12 @@ class FoldErasure:
     right : array of shape (r, d)
     maps : array of shape (c, r, r)
         What is added to the identity, class by class, in the coordinates that `right` reads.
+    last : array of shape (c, d)
+        Added to rows of a class after all moves: what makes class means equal.
     labels : sequence
         The classes.
     closing : Erasure
-        Applied last.
+        Applied at the end.
     cells : sequence of Cells
         Rounds of local moves before that.
     strength : float
@@ -140,6 +142,7 @@ class FoldErasure:
         left: Any,
         right: Any,
         maps: Any,
+        last: Any,
         labels: Any,
         *,
         closing: Erasure,
@@ -148,10 +151,12 @@ class FoldErasure:
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         check_number(strength, "strength", most=1.0)
-        given = dict(zip(PARTS, (coef, intercept, center, shifts, left, right, maps), strict=True))
+        values = (coef, intercept, center, shifts, left, right, maps, last)
+        given = dict(zip(PARTS, values, strict=True))
         parts = {name: _frozen(values, name) for name, values in given.items()}
         self.coef, self.intercept, self.center = (parts[name] for name in PARTS[:3])
-        self.shifts, self.left, self.right, self.maps = (parts[name] for name in PARTS[3:])
+        self.shifts, self.left, self.right, self.maps = (parts[name] for name in PARTS[3:7])
+        self.last = parts["last"]
         self.labels: tuple[Label, ...] = tuple(labels)
         self.closing, self.cells, self.strength = closing, tuple(cells), float(strength)
         self._meta = plain_meta(meta)
@@ -232,6 +237,7 @@ class FoldErasure:
                 moved = block[own]
                 cells.move(moved, code)
                 block[own] = moved
+        block += self.last[codes]
         block_map(self.closing, narrow=False)(block)
         if before is not None:
             block -= before
@@ -318,7 +324,7 @@ class FoldErasure:
 
 
 def _shapes(c: int, d: int, r: int) -> tuple[tuple[int, ...], ...]:
-    return (d, c), (c,), (d,), (c, d), (d, r), (r, d), (c, r, r)
+    return (d, c), (c,), (d,), (c, d), (d, r), (r, d), (c, r, r), (c, d)
 
 
 def _fit(rounds: Sequence[Cells], c: int, d: int) -> bool:

@@ -39,7 +39,8 @@ class FoldEraser(BaseEraser):
     A projection hides a concept from linear predictors; clusters and shapes stay. A fold moves the
     rows of each class, as x itself predicts it, onto the barycentre of all classes: by a shift, by
     a Gaussian map that makes covariances equal, and, with `rounds`, by local moves that mix
-    clusters. LEACE at the end keeps the linear guarantee exact on the rows of the fit.
+    clusters. A last shift of each predicted class, or LEACE, makes the means of the true classes equal:
+    the linear guarantee is exact on the rows of the fit.
     Nothing but x is needed at transform time.
 
     It hides from probes as far as these rows tell how the classes differ: d² numbers of each class
@@ -78,8 +79,8 @@ class FoldEraser(BaseEraser):
     Notes
     -----
     A stream (`partial_fit`) needs numbers for `shrinkage` and `directions`, no rounds and
-    ``predictor="discriminant"``. It gives the maps of a fit on all rows, but has no closing LEACE:
-    class means are equal as far as classes are predicted rightly.
+    ``predictor="discriminant"``. It gives the maps of a fit on all rows, but is not closed: class
+    means are equal as far as classes are predicted rightly.
 
     References
     ----------

@@ -26,6 +26,7 @@ __all__ = ["FoldPlan", "build", "fold_of", "only_leace"]
 
 PARTS = 5  # of the rows, to tell differences from noise
 MOST_NUMBERS = 1 << 26  # in the moments of all classes and parts
+EXACT = 1e-10  # what rounding may leave of the covariance with the concept
 FEWEST = 2  # rows of a class that have a covariance
 
 
@@ -79,7 +80,8 @@ def build(
     if plan.rounds:
         fold = _with_rounds(fold, every, codes, w, plan.rounds, rng)
     own = mean if pool is None else rows.moments(concept, weights, second=False).mean_x
-    return _closed(fold, _after(rows, fold, concept, weights), own)
+    told = _indicators(codes[: rows.n_samples], concept.width), concept.columns()
+    return _closed(fold, _after(rows, fold, concept, weights), own, *told, weights)
 
 
 def _after(rows: Rows, fold: FoldErasure, concept: Concept, weights: Array | None) -> Moments:
@@ -88,11 +90,28 @@ def _after(rows: Rows, fold: FoldErasure, concept: Concept, weights: Array | Non
     return moved.moments(concept, weights, second=True)
 
 
-def _closed(fold: FoldErasure, moments: Moments, mean: Array) -> FoldErasure:
-    """The fold followed by LEACE, for rows with these moments after it and this mean before."""
+def _closed(
+    fold: FoldErasure, moments: Moments, mean: Array, P: Array, Z: Array, weights: Array | None
+) -> FoldErasure:
+    """The fold with equal class means on the labelled rows, at the smaller of two changes.
+
+    With P the predicted and Z the true classes, x + Δ(p - p̄) has no covariance with z for
+    Δ = -Σxz Σpz⁺: every predicted class is shifted once more. Where predictions are poor that is
+    a large shift, and LEACE takes directions away instead.
+    """
+    w = np.full(len(P), 1 / len(P)) if weights is None else weights / weights.sum()
+    shares = w @ P
+    crossed = (P - shares).T @ (w[:, None] * Z)
+    delta = -moments.cov_xz @ np.linalg.pinv(crossed, rcond=1e-6)
+    size, left_over = np.abs(moments.cov_xz).max(), moments.cov_xz + delta @ crossed
+    last = delta.T - shares @ delta.T + (mean - moments.mean_x)
     left, right = least_change(
         moments.cov_xx, moments.cov_xz, moments.cov_zz, eps=np.finfo(np.float64).eps
     )
+    by_leace = float(np.einsum("ij,ji->", left.T @ left, right @ moments.cov_xx @ right.T))
+    by_shifts = float(shares @ np.einsum("ij,ij->i", last, last))
+    if np.abs(left_over).max() <= EXACT * size and by_shifts <= by_leace:
+        return fold.with_(last=last, closing=_nothing(mean))
     offset = mean - moments.mean_x
     return fold.with_(closing=Erasure(left, right, moments.mean_x, offset))
 
@@ -160,9 +179,19 @@ def _fold(
         maps.left,
         maps.right,
         maps.maps,
+        np.zeros_like(shifts),
         labels,
         closing=Erasure.identity(len(predictor.center)),
     )
+
+
+def _nothing(mean: Array) -> Erasure:
+    """An erasure that does nothing; its center says that the fold is closed."""
+    return Erasure(np.zeros((len(mean), 0)), np.zeros((0, len(mean))), mean)
+
+
+def _indicators(codes: NDArray[np.intp], c: int) -> Array:
+    return np.asarray(np.eye(c)[codes])
 
 
 def _joined_weights(weights: Array | None, n: int, total: int) -> Array | None:

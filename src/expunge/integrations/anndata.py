@@ -122,6 +122,19 @@ def erasure_of(adata: Any, adjusted_basis: str = "X_pca_erased") -> Erasure:
     Returns
     -------
     Erasure
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> rng = np.random.default_rng(0)
+    >>> batch = rng.integers(0, 2, 60)
+    >>> adata = anndata.AnnData(obs={"batch": batch.astype(str)}, shape=(60, 0))
+    >>> adata.obsm["X_pca"] = rng.normal(size=(60, 3)) + batch[:, None]
+    >>> eraser = ex.integrations.anndata.erase_obs(adata, "batch")
+    >>> ex.integrations.anndata.erasure_of(adata).n_features
+    3
     """
     _check_adata(adata)
     found = adata.uns.get(UNS, {})

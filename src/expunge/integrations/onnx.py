@@ -211,6 +211,7 @@ def _folded(fold: FoldErasure, x: str, constant: Any, step: Any) -> str:
             shares = step("Softmax", shares, axis=-1)
             moves.append(step("MatMul", shares, constant(f"moves{number}_{k}", cells.shifts[k])))
         z = step("Add", z, chosen(moves))
+    z = step("Add", z, chosen([constant(f"last{k}", fold.last[k]) for k in every]))
     z = _affine(fold.closing, z, constant, step, "closing_")
     if fold.strength < 1:
         part = step("Mul", step("Sub", z, x), constant("strength", np.array(fold.strength)))

@@ -21,7 +21,7 @@ from expunge.rows.apply_tensor import affine, double, fold_factors, folded
 __all__ = ["ErasureLayer", "fold_into"]
 
 Side = Literal["input", "output"]
-FOLD = ("coef", "intercept", "center", "shifts", "left", "right", "maps")
+FOLD = ("coef", "intercept", "center", "shifts", "left", "right", "maps", "last")
 CELLS = ("centers", "units", "potentials", "moves", "width")
 
 

@@ -192,7 +192,7 @@ def fold_factors(fold: Any, device: torch.device) -> dict[str, Any]:
     def here(values: Any) -> torch.Tensor:
         return torch.tensor(np.asarray(values), dtype=double(device), device=device)
 
-    names = ("coef", "intercept", "center", "shifts", "left", "right", "maps")
+    names = ("coef", "intercept", "center", "shifts", "left", "right", "maps", "last")
     cells = [
         tuple(here(part) for part in (r.centers, r.units, r.potentials, r.shifts, r.width))
         for r in fold.cells
@@ -240,7 +240,7 @@ def folded(x: torch.Tensor, parts: dict[str, Any]) -> torch.Tensor:
         each = torch.stack([shares @ shift for shift in shifts], dim=-2)
         at = codes[..., None, None].expand(*codes.shape, 1, z.shape[-1])
         z = z + each.gather(-2, at).squeeze(-2)
-    z = affine(z, *parts["closing"])
+    z = affine(z + parts["last"][codes], *parts["closing"])
     moved: torch.Tensor = y + parts["strength"] * (z - y)
     return moved.to(x.dtype)
 
