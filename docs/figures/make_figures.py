@@ -394,9 +394,8 @@ def fold() -> Figure:
     y = rng.integers(0, 2, 900)
     X = rng.normal(size=(900, 2)) * np.where(y[:, None] == 1, [0.35, 1.6], [1.6, 0.35])
     X += np.where(y[:, None] == 1, [2.6, 1.0], [-2.6, -1.0])
-    figure, axes = plt.subplots(
-        1, 3, figsize=(9, 3.2), layout="constrained", sharex=True, sharey=True
-    )
+    shape = {"figsize": (9, 3.2), "layout": "constrained"}
+    figure, axes = plt.subplots(1, 3, sharex=True, sharey=True, **shape)
     maps = [
         ("before", lambda A: A),
         ("after LEACE: equal means", ex.LEACE().fit(X, y).transform),
