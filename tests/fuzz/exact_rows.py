@@ -32,6 +32,8 @@ def erased_rows(eraser: Any, case: Case) -> Array:
     """Rows of the case after a fitted eraser or an erasure; extended precision."""
     X = case.values.astype(Wide)
     found = _map_of(eraser)
+    if hasattr(found, "predict"):  # a fold: which class a row predicts is settled in float64
+        return found.transform(case.values.astype(np.float64)).astype(Wide)
     if not getattr(found, "needs_concept", False):
         left, right = found.left.astype(Wide), found.right.astype(Wide)
         centre = 0 if found.center is None else found.center.astype(Wide)

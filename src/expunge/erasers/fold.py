@@ -40,7 +40,8 @@ class FoldEraser(BaseEraser):
     rows of each class, as x itself predicts it, onto the barycentre of all classes: by a shift, by
     a Gaussian map that makes covariances equal, and, with `rounds`, by local moves that mix
     clusters. A last shift of each predicted class, or LEACE, makes the means of the true classes
-    equal: the linear guarantee is exact on the rows of the fit. Nothing but x is needed at transform time.
+    equal: the linear guarantee is exact on the rows of the fit. Nothing but x is needed at
+    transform time.
 
     It hides from probes as far as these rows tell how the classes differ: d² numbers of each class
     are estimated. More rows help, and rows without labels do as well: pass the rows that will be

@@ -97,6 +97,9 @@ def fold_numbers(
     count = n if groups is None else len(np.unique(groups))
     folds, seed = min(FOLDS, count), int(rng.integers(2**31))
     by_class = concept.kind == "classes"
+    if by_class:
+        most = int(np.bincount(concept.values).max())
+        by_class, folds = most > 1, min(folds, max(most, 2))
     if groups is None:
         rule = StratifiedKFold if by_class else KFold
         cut = rule(folds, shuffle=True, random_state=seed)
@@ -202,6 +205,8 @@ def _axes(X: Array) -> Array | None:
         return None
     values, V = scipy.linalg.eigh(X @ X.T, check_finite=False)
     there = values > n * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
+    if not there.any():  # all rows are the same
+        return None
     return np.asarray(X.T @ (V[:, there] / np.sqrt(values[there])))
 
 
