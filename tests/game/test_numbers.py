@@ -236,6 +236,37 @@ def test_what_makes_up_for_a_slope_are_residuals_with_the_opposite_mean(name, sl
     assert dual == pytest.approx(expected, rel=1e-7)
 
 
+@pytest.mark.parametrize("size", [0.02, 1e-5])
+@pytest.mark.parametrize("name", ["cross_entropy", "squared", "squared_hinge"])
+@pytest.mark.parametrize("kind", ["binary", "classes", "labels"])
+def test_what_makes_up_for_a_slope_are_residuals_of_constants(kind, name, size):
+    """Their mean is opposite to the slope, for classes and labels from moments alone."""
+    data = plant(kind)
+    concept = check_concept(data.y, len(data.X))
+    loss = loss_for(name, concept.kind, concept.width)
+    moments = check_rows(data.X).moments(concept)
+    Y = loss.encoder(concept)(0, len(data.X))
+    slope = size * np.array([1.0, -0.5, 0.3, -0.8])[: Y.shape[1]]
+    null = null_model(loss, moments, True)
+    dual, gradient, share = balancing_point(loss, moments, null, slope)
+    assert 0 < share < 0.5
+    wanted, ones = -(1 - share) / share * slope, np.ones((len(Y), 1))
+
+    def mean(b):
+        return loss.derivative(Y, ones * b).mean(axis=0)
+
+    b = scipy.optimize.root(
+        lambda b: mean(b) - wanted, null.intercept, method="lm", options={"xtol": 1e-14}
+    ).x
+    np.testing.assert_allclose(mean(b), wanted, atol=1e-9)
+    R = loss.derivative(Y, ones * b)
+    expected = (data.X - data.X.mean(axis=0)).T @ R / len(R)
+    np.testing.assert_allclose(gradient, expected, atol=1e-8)
+    value = loss.values(Y, ones * b).mean() - (b - null.intercept) @ wanted
+    assert dual == pytest.approx(value, rel=1e-7)
+    assert dual < (1 - 1e-3) * null.value  # these scores are not the best ones
+
+
 def _at(problem):
     theta = np.zeros((5, 2))
     return (problem.evaluate(theta, problem.null.intercept + 1e-9)[3],)
