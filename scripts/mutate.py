@@ -5,13 +5,16 @@
     python scripts/mutate.py --again results.json          the survivors of an earlier run
 
 A mutant is the source with one small change. What cannot change behaviour is left alone: strings,
-annotations, imports, decorators, asserts, what is passed to `raise` and to `warnings.warn`, and
-keywords that only check or save work.
+annotations, imports, decorators, asserts, what is passed to `raise` and to `warnings.warn`,
+keywords that only check or save work, the order in which a maximum takes its arguments, None for a
+False that is returned, one more of a size at the top of a module (`LARGE`), one more try of a loop
+that leaves when it is done, and whether a threshold that has a name (`x <= LIMIT`) counts itself.
 
 Tests are found by a rule: those that mirror a module (tests/game for src/expunge/game,
-tests/test_moments*.py for moments.py) and those in `SHARED`. They run once under a tracer, file by
-file, which gives the lines and the time of each; that is kept until the source or the file changes.
-Slow ones are left out, and of a file that takes long some of the parameters.
+tests/test_moments*.py for moments.py) and those in `SHARED`, for whatever is fitted. They run once
+under a tracer, file by file, which gives the lines and the time of each; that is kept until the
+source or the file changes. Slow ones are left out, and of a file that takes long some of the
+parameters.
 A mutant meets only the tests that run its line, up to `--budget` seconds of those of its own module
 and as many of the others: one of each function before a second one, quick ones before slow ones. It
 is killed by the first that fails.
@@ -52,9 +55,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, TESTS = ROOT / "src", ROOT / "tests"
 TARGETS = ("moments", "erasure", "game", "erasers")
-SHARED = ("erasers", "laws", "fuzz/test_regressions.py")  # tests for whatever is fitted
+SHARED = ("erasers", "pooling", "laws", "fuzz/test_regressions.py", "test_doctests.py")
 CACHE = Path(tempfile.gettempdir()) / f"expunge-mutation-{os.getuid()}"
 HARMLESS = {"strict", "check_finite", "stacklevel", "copy", "overwrite_a", "overwrite_b"}
+COMMUTATIVE = {"max", "min", "np.maximum", "np.minimum", "np.array_equal"}
+LARGE = 10  # a whole number at the top of a module from which on one more is none
 OPTIONS = ["-x", "-q", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestWarning"]
 SLOW, ENOUGH = 4, 40  # seconds under the tracer after which a test, and the rest of a file, is left
 MEMORY = 16 << 30  # a mutant may ask for much more than the original
@@ -133,6 +138,8 @@ class Finder(ast.NodeVisitor):
         self.functions: list[ast.AST] = []
         self.seen_by: list[tuple[int, ...]] = [()]
         self.found: list[Mutant] = []
+        assigned = [node for node in self.tree.body if isinstance(node, ast.Assign)]
+        self.constants = {ast.unparse(target) for node in assigned for target in node.targets}
         self.uses = defaultdict(list)  # name -> lines of functions that read it
         for function in ast.walk(self.tree):
             if isinstance(function, ast.FunctionDef | ast.Lambda):
@@ -225,10 +232,21 @@ class Finder(ast.NodeVisitor):
         self.add(node.test, "condition negated", f"(not ({ast.unparse(node.test)}))")
         self.generic_visit(node)
 
+    def visit_For(self, node: ast.For) -> None:
+        """How often a loop may try that leaves when it is done is left alone."""
+        leaves = any(isinstance(n, ast.Break | ast.Return) for n in ast.walk(node))
+        if not (leaves and ast.unparse(node.target) == "_" and _is_count(node.iter)):
+            self.visit(node.iter)
+        for statement in [*node.body, *node.orelse]:
+            self.visit(statement)
+
     def visit_Compare(self, node: ast.Compare) -> None:
-        """Another comparison."""
+        """Another comparison; whether a threshold with a name counts itself is left alone."""
+        sides = {n.id for n in [node.left, *node.comparators] if isinstance(n, ast.Name)}
+        named = not sides.isdisjoint(self.constants)
         for i, op in enumerate(node.ops):
-            for other in COMPARISONS[type(op)]:
+            others = COMPARISONS[type(op)]
+            for other in others[1:] if named and len(others) > 1 else others:
                 self.with_change(
                     node, "comparison", ops=[*node.ops[:i], other(), *node.ops[i + 1 :]]
                 )
@@ -257,7 +275,7 @@ class Finder(ast.NodeVisitor):
         """Another number."""
         if isinstance(node.value, bool):
             self.add(node, "constant", repr(not node.value))
-        elif isinstance(node.value, int):
+        elif isinstance(node.value, int) and (self.functions or node.value < LARGE):
             self.add(node, "constant", repr(node.value + 1))
         elif isinstance(node.value, float):
             self.add(node, "constant", repr(2 * node.value if node.value else 1.0))
@@ -265,7 +283,8 @@ class Finder(ast.NodeVisitor):
     def visit_Return(self, node: ast.Return) -> None:
         """None instead."""
         if node.value is not None and not _is_none(node.value):
-            self.add(node.value, "return value", "None")
+            if not (isinstance(node.value, ast.Constant) and node.value.value is False):
+                self.add(node.value, "return value", "None")
             self.visit(node.value)
 
     def visit_Expr(self, node: ast.Expr) -> None:
@@ -310,8 +329,8 @@ class Finder(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """The first two arguments the other way round."""
         plain = not any(isinstance(a, ast.Starred) for a in node.args[:2])
-        callee = ast.unparse(node.func)
-        if len(node.args) >= 2 and plain and callee not in ("isinstance", "getattr", "hasattr"):
+        same = {"isinstance", "getattr", "hasattr"} | COMMUTATIVE
+        if len(node.args) >= 2 and plain and ast.unparse(node.func) not in same:
             first, second, *rest = node.args
             self.with_change(node, "arguments swapped", args=[second, first, *rest])
         self.generic_visit(node)
@@ -321,6 +340,11 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
+
+
+def _is_count(node: ast.AST) -> bool:
+    """Whether this is `range` of a number."""
+    return isinstance(node, ast.Call) and [type(a) for a in node.args] == [ast.Constant]
 
 
 def _is_none(node: ast.AST) -> bool:

@@ -413,8 +413,6 @@ def _shift_for(X: Any, weights: Array | None, math: BlockMath) -> Array | None:
         heaviest = np.sort(np.argsort(-weights, kind="stable")[:BLOCK])
         share = weights[heaviest]
         first = math.arrays(math.rows(X, heaviest))
-    if not share.sum() > 0:
-        return None
     head, share = np.asarray(first, dtype=np.float64)[share > 0], share[share > 0]
     share = share / share.sum()
     mean = share @ head

@@ -19,6 +19,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC, LinearSVC
 
 import expunge as ex
+from expunge.erasers.inlp import _separates
 from expunge.game.inlp import glm_finder, nullspace
 from expunge.game.losses import loss_for
 from expunge.game.problem import Problem
@@ -335,6 +336,51 @@ def test_auto_with_a_classifier_of_labels_does_not_take_everything():
     clean = eraser.transform(X)
     assert LinearRegression().fit(X, y).score(X, y) > 0.2
     assert LinearRegression().fit(clean, y).score(clean, y) < 0.02
+
+
+def test_auto_with_a_regressor_stops_when_held_out_rows_are_at_chance():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(600, 8)), rng.normal(size=600)
+    y = X[:, 3] + 0.5 * noise
+    eraser = ex.INLP(classifier=Ridge(), random_state=0).fit(X, y)
+    assert 1 <= eraser.rank_ <= 2
+    assert LinearRegression().fit(X, y).score(X, y) > 0.7
+    assert LinearRegression().fit(eraser.transform(X), y).score(eraser.transform(X), y) < 0.1
+    assert ex.INLP(classifier=Ridge(), random_state=0).fit(X, noise).rank_ == 1
+
+
+@pytest.mark.parametrize("weight", [0.25, 4.0])
+def test_auto_with_a_classifier_judges_by_rows_of_any_weight(weight):
+    """All weights by a factor change nothing but for the ridge, which is taken out here."""
+    X, y = stretched(n=1500, d=6)
+    ranks = []
+    for w in (1.0, weight):
+        classifier = LogisticRegression(C=1 / w, max_iter=2000)
+        eraser = ex.INLP(classifier=classifier, random_state=0)
+        ranks.append(eraser.fit(X, y, sample_weight=np.full(1500, w)).rank_)
+    assert ranks[0] == ranks[1] > 1
+
+
+@pytest.mark.parametrize("m", [1, 4])
+def test_a_probe_without_any_signal_is_believed_once_in_twenty_times(m):
+    rng, n, times = np.random.default_rng(0), 40, 3000
+    believed = sum(
+        _separates(rng.normal(size=(n, m)), rng.integers(0, 2, size=(n, m)).astype(float))
+        for _ in range(times)
+    )
+    assert 0.035 < believed / times < 0.065
+
+
+def test_a_bar_on_request_says_the_loss(capfd):
+    data = plant("classes", n=200)
+    ex.INLP(2).fit(data.X, data.y)
+    assert capfd.readouterr() == ("", "")
+    ex.INLP(2, verbose=True).fit(data.X, data.y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "INLP" in err
+    assert "2/2" in err
+    assert "loss" in err
 
 
 def test_the_held_out_rows_are_fixed_by_the_seed():

@@ -81,6 +81,18 @@ def test_maps_reach_any_target_and_are_the_least_change(max_iter):
         np.testing.assert_allclose(A, textbook, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("turned", [0.0, 0.3])
+def test_maps_reach_a_target_that_does_not_vary_everywhere(turned):
+    """Rounding makes an eigenvalue negative where there is no variance."""
+    turn = np.array([[np.cos(turned), -np.sin(turned)], [np.sin(turned), np.cos(turned)]])
+    target = turn @ np.diag([-1e-17, 4.0]) @ turn.T
+    target = (target + target.T) / 2
+    assert np.linalg.eigvalsh(target)[0] < 1e-15
+    covariances = wishart(2, 3)
+    for A, C in zip(maps_to(target, covariances), covariances, strict=True):
+        np.testing.assert_allclose(A @ C @ A.T, target, atol=1e-12)
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1e-6])
 def test_a_column_of_small_scale_is_kept(scale):
     """Its variance comes out as it would on its own, not as rounding of the others."""

@@ -128,3 +128,13 @@ def test_apply_and_nearest_vertex():
     # no projector of rank 4 has a larger overlap than the leading eigenvalues
     assert np.trace(V.T @ dense(point) @ V) == pytest.approx(point.spectrum()[:4].sum())
     assert Fantope.center(5, 2).nearest_vertex().shape == (5, 2)
+
+
+@pytest.mark.parametrize("K", [1, 2, 3])
+def test_what_a_long_step_leaves_no_room_for_is_one_and_no_more(K):
+    """All but K directions are pushed out, so that those never looked at have to be whole."""
+    d = 5
+    theta = np.eye(d)[:, : d - K]
+    point = Fantope.center(d, K).step(theta, theta, 100.0)
+    np.testing.assert_allclose(point.spectrum(), np.arange(d) < K, atol=1e-12)
+    np.testing.assert_allclose(dense(point), np.diag(1.0 * (np.arange(d) >= d - K)), atol=1e-12)

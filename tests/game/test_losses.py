@@ -112,3 +112,14 @@ def test_wrong_pairings_name_a_loss_that_fits():
         loss_for("cross_entropy", "continuous", 1)
     with pytest.raises(InputError, match="kind 'labels'"):
         loss_for(Multinomial(), "labels", 3)
+
+
+def test_a_loss_of_labels_has_to_tell_what_each_adds():
+    class Both(Multinomial):
+        kinds = frozenset({"classes", "labels"})
+
+    loss = Both()
+    assert not hasattr(loss, "elements")
+    assert loss_for(loss, "classes", 3) is loss
+    with pytest.raises(InputError, match="no elements"):
+        loss_for(loss, "labels", 3)

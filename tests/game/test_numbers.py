@@ -8,7 +8,7 @@ from plugged_in import LOSSES, PLAIN, Poisson, best_loss
 import expunge as ex
 from expunge.game.certificate import certify, certify_moments
 from expunge.game.losses import ColumnLoss, Huber, Loss, Multinomial, loss_for
-from expunge.game.null_model import Observed, null_model
+from expunge.game.null_model import Observed, balancing_point, null_model
 from expunge.game.predictor import Problem, dual_bound
 from expunge.inputs import check_concept, check_rows
 from planted import plant
@@ -195,6 +195,78 @@ def test_any_predictor_with_any_intercept_gives_a_lower_bound(name):
     assert near == pytest.approx(quick, rel=1e-5)  # a small slope costs little
 
 
+SLOPES = [(0.2, 0.1), (-0.3, 0.02), (-0.1, -0.2), (0.0, 0.05), (1e-3, -1e-4)]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-2])
+@pytest.mark.parametrize("slope", SLOPES)
+@pytest.mark.parametrize("name", TIGHT)
+def test_what_makes_up_for_a_slope_are_residuals_with_the_opposite_mean(name, slope, unit):
+    """Of constant scores; for a sum over columns those of the best ones, mixed with others'."""
+    X, Z = planted("vector")
+    Z, slope, loss = unit * Z, unit * np.array(slope), given(name)
+    rows, concept = check_rows(X), check_concept(Z, len(X), concept_type="continuous")
+    seen, moments = Observed(rows, concept), rows.moments(concept)
+    null = null_model(loss, moments, True, seen)
+    dual, gradient, share = balancing_point(loss, moments, null, slope, seen)
+    assert 0 < share < 1
+    wanted = -(1 - share) / share * slope  # mixed with the slope its mean is zero
+    ones, start = np.ones((len(Z), 1)), null.intercept
+
+    def at(b):
+        R = loss.derivative(Z, ones * b)
+        return R, R.mean(axis=0)
+
+    if name in ("length", "half_squared"):
+        b = scipy.optimize.root(lambda b: at(b)[1] - wanted, start, tol=1e-14).x
+        R, mean = at(b)
+        expected = loss.values(Z, ones * b).mean() - (b - start) @ mean
+    else:
+        b = start - np.sign(slope) * Z.std(axis=0)
+        there, mean = at(b)
+        part = np.where(slope != 0, wanted / np.where(slope != 0, mean, 1.0), 0.0)
+        assert np.all((part >= 0) & (part <= 1 + 1e-12))
+        R = (1 - part) * at(start)[0] + part * there
+        best, other = (loss.elements(Z, ones * c).mean(axis=0) for c in (start, b))
+        expected = ((1 - part) * best + part * (other - (b - start) * mean)).sum()
+    np.testing.assert_allclose(R.mean(axis=0), wanted, atol=1e-9 * unit)
+    np.testing.assert_allclose(
+        gradient, (X - X.mean(axis=0)).T @ R / len(X), rtol=1e-7, atol=1e-8 * unit
+    )
+    assert dual == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("size", [0.02, 1e-5])
+@pytest.mark.parametrize("name", ["cross_entropy", "squared", "squared_hinge"])
+@pytest.mark.parametrize("kind", ["binary", "classes", "labels"])
+def test_what_makes_up_for_a_slope_are_residuals_of_constants(kind, name, size):
+    """Their mean is opposite to the slope, for classes and labels from moments alone."""
+    data = plant(kind)
+    concept = check_concept(data.y, len(data.X))
+    loss = loss_for(name, concept.kind, concept.width)
+    moments = check_rows(data.X).moments(concept)
+    Y = loss.encoder(concept)(0, len(data.X))
+    slope = size * np.array([1.0, -0.5, 0.3, -0.8])[: Y.shape[1]]
+    null = null_model(loss, moments, True)
+    dual, gradient, share = balancing_point(loss, moments, null, slope)
+    assert 0 < share < 0.5
+    wanted, ones = -(1 - share) / share * slope, np.ones((len(Y), 1))
+
+    def mean(b):
+        return loss.derivative(Y, ones * b).mean(axis=0)
+
+    b = scipy.optimize.root(
+        lambda b: mean(b) - wanted, null.intercept, method="lm", options={"xtol": 1e-14}
+    ).x
+    np.testing.assert_allclose(mean(b), wanted, atol=1e-9)
+    R = loss.derivative(Y, ones * b)
+    expected = (data.X - data.X.mean(axis=0)).T @ R / len(R)
+    np.testing.assert_allclose(gradient, expected, atol=1e-8)
+    value = loss.values(Y, ones * b).mean() - (b - null.intercept) @ wanted
+    assert dual == pytest.approx(value, rel=1e-7)
+    assert dual < (1 - 1e-3) * null.value  # these scores are not the best ones
+
+
 def _at(problem):
     theta = np.zeros((5, 2))
     return (problem.evaluate(theta, problem.null.intercept + 1e-9)[3],)
@@ -252,6 +324,20 @@ def test_a_number_in_large_units_hides_no_other():
     assert not found.erased
     assert found.worst == 1
     assert not ex.certify(first, X, Z, loss=Huber(0.5)).erased
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_number_in_small_units_is_measured_as_closely_as_one_in_large_units(seed):
+    """Less is left of the second, so the first is the worst."""
+    rng = np.random.default_rng(seed)
+    X, noise = rng.normal(size=(300, 5)), 3 * rng.normal(size=300)
+    A = np.column_stack([X, np.ones(300)])
+    noise -= A @ np.linalg.lstsq(A, noise)[0]
+    Z = np.column_stack([1e8 * (X[:, 0] + rng.normal(size=300)), noise + 0.03 * X[:, 1]])
+    both, *alone = (ex.certify(ex.Erasure.identity(5), X, z, loss=Huber(30.0)) for z in (Z, *Z.T))
+    large, small = (found.gap / found.bound for found in alone)
+    assert large > 2 * small > 1e-5
+    assert both.worst == 0
 
 
 def test_a_column_that_never_varies_is_erased_already():
@@ -478,6 +564,29 @@ def test_residuals_that_are_no_subderivatives_are_refused():
     X, Z = planted("number", n=251)
     with pytest.raises(ex.InputError, match="holds no subderivatives"):
         ex.certify(ex.Erasure.identity(5), X, Z, loss=Flat(), concept_type="continuous")
+
+
+def test_where_the_best_constant_makes_no_error_nothing_can_be_left():
+    class WideTube(ColumnLoss):
+        """Half the square of what an error exceeds 100 by."""
+
+        name = "wide_tube"
+        kinds = frozenset({"continuous"})
+
+        def elements(self, Y, S):
+            return self.derivative(Y, S) ** 2 / 2
+
+        def derivative(self, Y, S):
+            return np.sign(S - Y) * np.maximum(np.abs(S - Y) - 100, 0)
+
+        def second(self, Y, S):
+            return 1.0 * (np.abs(S - Y) > 100)
+
+    X, Z = planted("vector")
+    found = ex.certify(ex.Erasure.identity(5), X, Z, loss=WideTube())
+    assert found.value == found.bound == 0
+    assert found.erased
+    assert not ex.certify(ex.Erasure.identity(5), X, 1e3 * Z, loss=WideTube()).erased
 
 
 def test_a_quadratic_loss_is_one():

@@ -6,7 +6,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from test_closed_form import KIND_OF, encoded
 
 import expunge as ex
-from expunge.game.predictor import Problem, fit_predictor
+from expunge.game.losses import Huber
+from expunge.game.predictor import Problem, _Lbfgs, fit_predictor
 from expunge.inputs import check_concept, check_rows
 from planted import plant
 
@@ -102,3 +103,48 @@ def test_a_warm_start_saves_passes():
     )
     assert warm.n_passes < cold.n_passes / 2
     assert warm.value == pytest.approx(cold.value, rel=1e-8)
+
+
+class NoWayDown(Problem):
+    """Whatever step is taken, the value rises."""
+
+    def evaluate(self, theta, b):
+        value, *rest = super().evaluate(theta, b)
+        return value + self.n_passes, *rest
+
+
+def test_a_search_that_finds_no_way_down_ends_and_says_so():
+    data = plant("binary")
+    rows, concept = check_rows(data.X), check_concept(data.y, len(data.X))
+    loss = encoded("binary", "cross_entropy", data.Z)[0]
+    p = NoWayDown(rows, concept, loss, rows.moments(concept))
+    found = fit_predictor(p, max_passes=1000, exact_intercept=False)
+    assert not found.converged
+    assert found.n_passes < 50
+    assert not found.coef.any()
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_a_step_that_changes_the_value_by_rounding_is_judged_by_its_slope(unit):
+    """In whatever units the loss is: values of one size differ by rounding, or they do not."""
+    data = plant("number")
+    rows, concept = check_rows(data.X), check_concept(unit * data.y, len(data.X))
+    p = Problem(rows, concept, Huber(unit / 2), rows.moments(concept))
+    state = _Lbfgs(p, np.zeros_like(p.null.gradient), p.null.intercept)
+    slope = -state.f
+    assert state._accept(0.9 * state.f, slope, slope, 1.0)
+    assert state._accept(state.f * (1 + 1e-14), slope / 2, slope, 1.0)
+    assert not state._accept(state.f * (1 + 1e-14), slope, slope, 1.0)
+    assert not state._accept(state.f * (1 + 1e-11), slope / 2, slope, 1.0)
+
+
+@pytest.mark.parametrize("t", [1.0, 0.25])
+def test_a_step_too_long_is_cut_to_the_lowest_point_of_a_parabola(t):
+    data = plant("binary")
+    p = problem(data, "binary", "cross_entropy")
+    state = _Lbfgs(p, np.zeros_like(p.null.gradient), p.null.intercept)
+    slope = -3.0
+    for lowest, expected in ((0.3 * t, 0.3 * t), (0.01 * t, 0.1 * t), (0.49 * t, 0.49 * t)):
+        f = state.f + slope * t - slope * t * t / (2 * lowest)  # the parabola at t
+        assert state._shorter(t, f, slope) == pytest.approx(expected)
+    assert state._shorter(t, np.inf, slope) == pytest.approx(t / 10)

@@ -269,6 +269,20 @@ def test_an_erasure_that_is_no_projector_is_solved_too(share):
     assert found.value == pytest.approx(fit_predictor(plain, tol=1e-10).value, rel=1e-7)
 
 
+def test_without_second_moments_an_erasure_that_is_no_projector_is_solved_too():
+    rows, concept, loss, _, _ = setting("classes", "cross_entropy")
+    rng = np.random.default_rng(0)
+    erasure = ex.Erasure(rng.normal(size=(5, 1)) / 3, rng.normal(size=(1, 5)) / 3)
+    known, unknown = (rows.moments(concept, second=second) for second in (True, False))
+    values = []
+    for moments in (known, unknown):
+        problem = Problem(rows, concept, loss, moments, alpha=1e-3, erasure=erasure)
+        found = fit_predictor(problem)
+        assert found.converged
+        values.append(found.value)
+    assert values[0] == pytest.approx(values[1], rel=1e-8)
+
+
 @pytest.mark.parametrize("offset", [0.0, 5.0, 50.0])
 def test_a_far_mean_costs_no_passes_without_an_intercept(offset):
     rows, concept, loss, _, _ = setting("classes", "cross_entropy", d=8)

@@ -1,7 +1,7 @@
 """Solvers plug in: by an object, by a line in the registry, and not where they cannot work."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +61,18 @@ def test_a_solver_of_ones_own_by_name_and_as_an_object(registered, kind):
     assert best <= named.certificate_.bound
     auto = ex.RLACE(1).fit(data.X, data.y)
     assert auto.certificate_.primal >= named.certificate_.primal - 1e-6
+
+
+def test_a_solver_without_a_history_has_taken_one_step():
+    @dataclass(frozen=True)
+    class Silent(Noted):
+        def solve(self, game, options):
+            return replace(super().solve(game, options), history=())
+
+    data = plant("classes", n=300)
+    eraser = ex.RLACE(1, solver=Silent([])).fit(data.X, data.y)
+    assert eraser.history_ == ()
+    assert eraser.n_iter_ == 1
 
 
 def test_the_parameters_of_rlace_reach_it(registered):

@@ -326,6 +326,27 @@ def test_more_restarts_are_never_worse_where_solves_are_dear(monkeypatch, n):
     assert min(np.diff(values)) >= 0.0
 
 
+def test_exploring_compares_starts_at_the_final_ridge():
+    """What is best at a larger ridge is not the best there."""
+    p = problem(separate_classes(HARD[1]))
+    by_ridges = play(p, solver=SubspaceAscent(explore=0)).value
+    assert play(p, explore=1).value > 1.2 * by_ridges
+
+
+@pytest.mark.parametrize("ridges", [(), (1e-2,), (1e-1, 1e-2, 1e-3)])
+def test_any_ridges_lead_to_a_flat_place_where_solves_are_dear(monkeypatch, ridges):
+    monkeypatch.setattr("expunge.game.problem.SMALL", 1)
+    p = problem(plant("classes", n=300, d=4))
+    start = random_subspace(4, 2, 0)
+    solver = SubspaceAscent(explore=1, ridges=ridges)
+    assert not p.may_form_hessian
+    for found in (play(p, 2, solver=solver), play(p, 2, solver=solver, start=start)):
+        assert found.reason is StopReason.CONVERGED
+        assert found.value > value_at(p, start) + 1e-2
+        gradient = np.linalg.norm(Ascent(p).solve(found.basis, 1e-10).gradient)
+        assert gradient <= 1.1 * 3 * np.sqrt(1e-6) * p.null.value
+
+
 def test_a_restart_that_finds_more_goes_on_with_the_history():
     data, told = separate_classes(HARD[0]), []
     p = problem(data)

@@ -6,7 +6,7 @@ import pytest
 from expunge.erasure import Erasure
 from expunge.game import predictor
 from expunge.game.kronecker import kronecker_inverse
-from expunge.game.losses import loss_for
+from expunge.game.losses import Huber, loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.game.two_level import Sample, coarse_hessian, two_level_inverse
 from expunge.inputs import check_concept, check_rows
@@ -116,3 +116,19 @@ def test_a_problem_that_never_moves_asks_for_no_preconditioner(monkeypatch):
     U = p.null.directions
     p.set_erasure(Erasure(U, U.T, p.moments.mean_x))
     assert fit_predictor(p, tol=1e-6).converged
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_units_of_numbers_cost_no_passes(monkeypatch, unit):
+    monkeypatch.setattr("expunge.game.problem.SMALL", 1)
+    rng, passes = np.random.default_rng(0), []
+    X = rng.standard_normal((300, 5))
+    Z = X[:, :1] + X[:, :3] * [0.0, 0.3, 0.1] + 0.5 * rng.standard_normal((300, 3))
+    for size in (1.0, unit):
+        rows, concept = check_rows(X), check_concept(size * Z, 300)
+        p = Problem(rows, concept, Huber(size / 2), rows.moments(concept), alpha=1e-6)
+        assert p.two_level
+        found = fit_predictor(p, exact_intercept=False)
+        assert found.converged
+        passes.append(found.n_passes)
+    assert passes[0] == passes[1]

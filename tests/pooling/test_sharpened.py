@@ -269,6 +269,16 @@ def test_rows_without_a_label_may_be_in_x(absent):
     assert found.pool_.n_pool == 1000
 
 
+def test_labels_of_two_types_are_refused_whether_or_not_some_are_missing():
+    X, y = planted(40)
+    mixed = np.array([1 if one else "m" for one in y], dtype=object)
+    some = mixed.copy()
+    some[::4] = None
+    for labels, missing in ((mixed, "error"), (some, "unlabelled")):
+        with pytest.raises(ex.InputError, match="mixes types"):
+            ex.SAL().fit(X, labels, missing=missing)
+
+
 def test_numbers_may_be_missing_too():
     X, _ = planted(800)
     z = X[:, 0] + 0.1 * default_rng(0).normal(size=800)

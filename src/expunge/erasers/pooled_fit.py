@@ -89,11 +89,7 @@ def _some_of(column: Any, index: NDArray[np.intp]) -> Any:
         return column
     if isinstance(column, dict):
         return {name: _some_of(part, index) for name, part in column.items()}
-    values = np.asarray(as_numpy(column))[index]
-    if values.dtype == object:  # numbers that stood beside None, or text
-        plain = np.array(values.tolist())
-        values = plain if plain.dtype.kind in "biufUS" else values
-    return values
+    return np.asarray(as_numpy(column))[index]
 
 
 def pool_of(unlabelled: Any, missing: Rows | None, n_features: int, by: str) -> Rows | None:

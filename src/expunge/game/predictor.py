@@ -219,8 +219,6 @@ class _Lbfgs:
             r *= 1.0 / (rho * float(np.sum(y * self.base(y))))
         for (s, y, rho), a in zip(self.pairs, reversed(memory), strict=True):
             r += (a - rho * float(np.sum(y * r))) * s
-        if not self.problem.fit_intercept:
-            r[-1] = 0
         return -r
 
     def step(self) -> bool:
