@@ -53,7 +53,7 @@ class FoldEraser(BaseEraser):
         What is done to a predicted class. "shift" equals only means.
     shrinkage : {"auto", "none"} or float
         Share of the differences between covariances that is taken for noise. "auto" measures every
-        direction on rows that did not choose it, and takes the fold only if a held-out probe reads
+        direction on rows that did not choose it, and takes the fold only if held-out probes read
         less after it than after LEACE.
     directions : int or "auto"
         In how many directions covariances are made equal.
