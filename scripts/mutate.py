@@ -55,7 +55,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, TESTS = ROOT / "src", ROOT / "tests"
 TARGETS = ("moments", "erasure", "game", "erasers")
-SHARED = ("erasers", "pooling", "laws", "fuzz/test_regressions.py", "test_doctests.py")
+SHARED = ("erasers", "pooling", "folding", "laws", "fuzz/test_regressions.py", "test_doctests.py")
 CACHE = Path(tempfile.gettempdir()) / f"expunge-mutation-{os.getuid()}"
 HARMLESS = {"strict", "check_finite", "stacklevel", "copy", "overwrite_a", "overwrite_b"}
 COMMUTATIVE = {"max", "min", "np.maximum", "np.minimum", "np.array_equal"}

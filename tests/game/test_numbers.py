@@ -236,13 +236,13 @@ def test_what_makes_up_for_a_slope_are_residuals_with_the_opposite_mean(name, sl
     assert dual == pytest.approx(expected, rel=1e-7)
 
 
-@pytest.mark.parametrize("size", [0.02, 1e-5])
+@pytest.mark.parametrize("size", [0.02, -0.02, 1e-5])
 @pytest.mark.parametrize("name", ["cross_entropy", "squared", "squared_hinge"])
-@pytest.mark.parametrize("kind", ["binary", "classes", "labels"])
+@pytest.mark.parametrize("kind", ["binary", "mostly ones", "classes", "labels"])
 def test_what_makes_up_for_a_slope_are_residuals_of_constants(kind, name, size):
     """Their mean is opposite to the slope, for classes and labels from moments alone."""
-    data = plant(kind)
-    concept = check_concept(data.y, len(data.X))
+    data = plant("binary" if kind == "mostly ones" else kind)
+    concept = check_concept(1 - data.y if kind == "mostly ones" else data.y, len(data.X))
     loss = loss_for(name, concept.kind, concept.width)
     moments = check_rows(data.X).moments(concept)
     Y = loss.encoder(concept)(0, len(data.X))

@@ -148,3 +148,19 @@ def test_a_step_too_long_is_cut_to_the_lowest_point_of_a_parabola(t):
         f = state.f + slope * t - slope * t * t / (2 * lowest)  # the parabola at t
         assert state._shorter(t, f, slope) == pytest.approx(expected)
     assert state._shorter(t, np.inf, slope) == pytest.approx(t / 10)
+
+
+def test_rows_in_single_precision_are_no_excuse_for_a_bound_in_single_precision():
+    """Only a solve that asks for no bound may form its products there."""
+    data = plant("classes")
+    X = data.X.astype(np.float32)
+    narrow, wide = (
+        problem(data, "classes", "cross_entropy", X=rows) for rows in (X, X.astype(np.float64))
+    )
+    for tol in (1e-3, 1e-9):
+        found, expected = (fit_predictor(p, tol=tol) for p in (narrow, wide))
+        assert found.value == pytest.approx(expected.value, rel=1e-13)
+        assert found.lower_bound == pytest.approx(expected.lower_bound, rel=1e-11)
+    rough, exact = (fit_predictor(p, tol=1e-3, exact_intercept=False) for p in (narrow, wide))
+    assert rough.value == pytest.approx(exact.value, rel=1e-3)
+    assert rough.value != exact.value

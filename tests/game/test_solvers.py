@@ -11,10 +11,12 @@ from sklearn.base import clone
 
 import expunge as ex
 from expunge.game import losses as losses_module
-from expunge.game.losses import Hinge, Loss
+from expunge.game.losses import Hinge, Loss, loss_for
+from expunge.game.problem import Problem
 from expunge.game.result import SolveResult, Step, StopReason
 from expunge.game.solver import Game, Needs, SolveOptions, Solver
 from expunge.game.solvers import SOLVERS
+from expunge.inputs import check_concept, check_rows
 from planted import plant
 
 
@@ -73,6 +75,16 @@ def test_a_solver_without_a_history_has_taken_one_step():
     eraser = ex.RLACE(1, solver=Silent([])).fit(data.X, data.y)
     assert eraser.history_ == ()
     assert eraser.n_iter_ == 1
+
+
+def test_a_game_around_a_problem_takes_what_its_moments_lack_from_the_rows():
+    data, w = plant("classes", n=300), np.random.default_rng(0).uniform(0.5, 2, 300)
+    rows, concept = check_rows(data.X), check_concept(data.y, 300)
+    loss = loss_for("cross_entropy", "classes", 4)
+    known, unknown = (rows.moments(concept, w, second=second) for second in (True, False))
+    game = Game.on(Problem(rows, concept, loss, unknown, weights=w), 1)
+    assert game.moments.xx is None
+    np.testing.assert_allclose(game.full_moments.xx, known.xx)
 
 
 def test_the_parameters_of_rlace_reach_it(registered):
