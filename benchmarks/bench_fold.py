@@ -286,11 +286,15 @@ def speed() -> None:
         return min(found)
 
     product = best(lambda: X.T @ X, 3)
-    fold, leace = ex.FoldEraser(), ex.LEACE().fit(X, y)
+    leace, fold = ex.LEACE().fit(X, y), ex.FoldEraser(shrinkage=0.1, directions=20)
     fitting = best(lambda: fold.fit(X, y), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ex.NothingToFold)
+        choosing = best(lambda: ex.FoldEraser().fit(X, y), 1)
     out = np.empty_like(X)
     plain = best(lambda: leace.transform(X, out=out), 5)
     folding = best(lambda: fold.transform(X, out=out), 3)
+    print(f"choosing / X.T @ X         {choosing / product:6.1f}   (at most 25)")
     print(f"fit / X.T @ X              {fitting / product:6.1f}   (at most 25)")
     print(f"transform / that of LEACE  {folding / plain:6.1f}   (at most 6), {fold}")
 

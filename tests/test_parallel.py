@@ -333,7 +333,7 @@ def test_every_eraser_decomposes_narrow_matrices_in_one_thread(
     told = hasattr(eraser, "conditional_erasure_")
     clean = eraser.transform(data.X, concept=data.y) if told else eraser.transform(data.X)
     assert clean.shape == data.X.shape
-    if not told:
+    if not told and isinstance(eraser.erasure_, ex.Erasure):
         assert eraser.erasure_.basis.shape[1] == 30
         P = eraser.erasure_.matrix()
         assert eraser.erasure_.is_orthogonal == np.allclose(P, P.T, rtol=0, atol=1e-10)

@@ -255,7 +255,7 @@ def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report) ->
             certificate = stream.certificate_
     except Refused:
         return
-    if case.plan.is_tame:
+    if case.plan.is_tame and not isinstance(eraser, ex.FoldEraser):  # whose stream is not closed
         out = _transformed(stream, case, report)
         digits = 1e-9 * np.abs(case.values).max(axis=0)  # of a column that does not vary
         spread = np.maximum(spreads(case.values, case.w), digits + 1e-300).astype(float)

@@ -28,6 +28,10 @@ BAD: dict[str, tuple[Any, ...]] = {
     "solver": ("nonsense", None),
     "shrinkage": (-0.5, 2.0, "nonsense", None, float("nan")),
     "objective": ("nonsense", None),
+    "transport": ("nonsense", None),
+    "directions": (-1, 2.5, "many", None),
+    "rounds": (-1, 0.5, None),
+    "predictor": ("nonsense", None),
     "scale": ("nonsense", None, 2.0),
     "max_iter": (0, -3, 2.5),
     "step_size": (0.0, -1.0, float("nan")),
@@ -201,6 +205,14 @@ def _parameters(source: Any, entry: str, rows: Rows, target: Target) -> dict[str
         found["label_free"] = True
     if "shrinkage" in names and source.chance(0.3):
         found["shrinkage"] = source.choice(("ledoit_wolf", "oas", 0.1, 1.0, "none"))
+    if "transport" in names and source.chance(0.2):
+        found["transport"] = "shift"
+    if "directions" in names and source.chance(0.3):
+        found["directions"] = source.choice((0, 1, 2))
+    if "rounds" in names and source.chance(0.2):
+        found["rounds"] = source.choice((1, 2))
+    if "predictor" in names and source.chance(0.3):
+        found["predictor"] = "discriminant"
     if "validation_fraction" in names and source.chance(0.1):
         found["validation_fraction"] = source.number(0.05, 0.9)
     if "strength" in names and source.chance(0.12):

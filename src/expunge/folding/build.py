@@ -160,12 +160,7 @@ def fold_of(
         maps = np.zeros((c, *own.maps.shape[1:]))
         maps[there] = own.maps
         found = replace(own, maps=maps)
-    moved = replace(
-        predictor,
-        center=mean,
-        intercept=predictor.intercept + (mean - predictor.center) @ predictor.coef,
-    )
-    return _fold(moved, shifts, found, labels)
+    return _fold(predictor, shifts, found, labels)
 
 
 def _fold(

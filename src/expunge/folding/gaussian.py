@@ -110,6 +110,7 @@ def gaussian_maps(
     left = root @ U
     metric = scipy.linalg.cholesky(left.T @ left + _ridge(left), lower=True)
     moved = np.einsum("ia,kij,jb->kab", metric, spreads, metric)
+    moved /= np.abs(moved).max()  # maps have no unit, and squares could overflow
     maps = maps_to(barycenter(moved, shares), moved)
     back = [scipy.linalg.solve_triangular(metric.T, A @ metric.T) for A in maps]
     return GaussianMaps(left, U.T @ W, np.stack(back) - np.eye(U.shape[1]))

@@ -21,6 +21,7 @@ CELLS = 1000
 ROWS_PER_CELL = 7  # fewer cells where there are fewer rows
 MOST_ROWS = 40_000  # that cells are fitted on
 SOFT = 0.05  # width of the borders, in squared distances to the nearest centre
+NARROW = 1e-4  # squared distance to a centre, relative to the spread, below which it is rounding
 FIRM = 20.0  # rows from which half of a shift is believed
 LLOYD, TURNS = 3, 3  # steps of the centres alone, and with potentials
 STEPS, RENEWALS = 8, 3  # of potentials: with one kernel, and kernels on a level
@@ -61,10 +62,10 @@ def fit_cells(
     if J < 2:
         return None
     centers = _lloyd(Z, weights, J, rng)
-    nearest = _squares(Z, centers).min(axis=1)
-    width = SOFT * float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else 1.0
-    mass = _mass(Z, weights, centers)
     wide = float(np.mean((Z - Z.mean(axis=0)) ** 2)) * Z.shape[1]
+    nearest = float(np.median(_squares(Z, centers).min(axis=1)))
+    width = SOFT * max(nearest, NARROW * wide)
+    mass = _mass(Z, weights, centers)
     levels = _levels(wide, width)
     potentials = np.zeros((len(shares), J))
     rows = [np.flatnonzero(codes == code) for code in range(len(shares))]
