@@ -294,3 +294,15 @@ def test_weights_count_as_repeated_rows_do():
     heavy = ex.FoldEraser(**settings).fit(X, y, sample_weight=w.astype(float))
     rep = ex.FoldEraser(**settings).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     assert_allclose(heavy.transform(X), rep.transform(X), atol=1e-8)
+
+
+def test_a_column_that_the_moves_make_constant_is_not_read():
+    """Its rounding, scaled by its spread, would carry what is taken from the others."""
+    rng = np.random.default_rng(3)
+    y = np.arange(60) % 2
+    X = np.column_stack([rng.normal(size=60) + 0.8 * y, rng.normal(size=60), y * 1.0])
+    w = np.where(np.arange(60) % 5 == 0, 1e8, 1.0)
+    fold = ex.FoldEraser(shrinkage=0.1).fit(X, y, sample_weight=w)
+    clean = fold.transform(X)
+    assert_allclose(w @ clean / w.sum(), w @ X / w.sum(), atol=1e-6)
+    assert np.abs(fold.erasure_.closing.right).max(initial=0) < 1e6

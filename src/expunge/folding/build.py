@@ -27,6 +27,7 @@ __all__ = ["FoldPlan", "build", "fold_of", "only_leace"]
 PARTS = 5  # of the rows, to tell differences from noise
 MOST_NUMBERS = 1 << 26  # in the moments of all classes and parts
 EXACT = 1e-10  # what rounding may leave of the covariance with the concept
+ROUNDING = 1e-12  # spread of a column after the moves, relative to its mean, that is none
 FEWEST = 2  # rows of a class that have a covariance
 
 
@@ -105,8 +106,12 @@ def _closed(
     delta = -moments.cov_xz @ np.linalg.pinv(crossed, rcond=1e-6)
     size, left_over = np.abs(moments.cov_xz).max(), moments.cov_xz + delta @ crossed
     last = delta.T - shares @ delta.T + (mean - moments.mean_x)
+    varies = np.sqrt(moments.squares / moments.weight) > ROUNDING * np.abs(moments.mean_x)
     left, right = least_change(
-        moments.cov_xx, moments.cov_xz, moments.cov_zz, eps=np.finfo(np.float64).eps
+        moments.cov_xx * varies * varies[:, None],
+        moments.cov_xz * varies[:, None],
+        moments.cov_zz,
+        eps=np.finfo(np.float64).eps,
     )
     by_leace = float(np.einsum("ij,ji->", left.T @ left, right @ moments.cov_xx @ right.T))
     by_shifts = float(shares @ np.einsum("ij,ij->i", last, last))
