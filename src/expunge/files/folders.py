@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ VERSION = 1
 PART = re.compile(r"part-\d{5,}\.\w+")
 EXCHANGE = 2  # a flag of renameat2
 HERE = -100  # relative to the working directory
+TRIES, PAUSE = 20, 0.05  # seconds between looks whether a folder is gone
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def fill_folder(job: FolderJob, fill: Callable[[Path], None]) -> None:
     except BaseException as error:
         stopped = isinstance(error, KeyboardInterrupt | SystemExit)
         if not stopped and not (job.resume and isinstance(error, OSError)):
-            shutil.rmtree(job.work, ignore_errors=True)
+            _removed(job.work)
         raise
     _publish(job)
 
@@ -201,6 +203,15 @@ def _publish(job: FolderJob) -> None:
         os.rename(job.shards, job.target)
     sync_folder(job.target.parent)
     shutil.rmtree(job.work, ignore_errors=True)
+
+
+def _removed(folder: Path) -> None:
+    """Remove a folder into which others, who do not know yet that all is lost, may still write."""
+    for _ in range(TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(PAUSE)
 
 
 def _exchange(a: Path, b: Path) -> bool:
