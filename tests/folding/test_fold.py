@@ -306,3 +306,22 @@ def test_a_column_that_the_moves_make_constant_is_not_read():
     clean = fold.transform(X)
     assert_allclose(w @ clean / w.sum(), w @ X / w.sum(), atol=1e-6)
     assert np.abs(fold.erasure_.closing.right).max(initial=0) < 1e6
+
+
+def test_rows_without_labels_are_rows_of_the_fit_for_an_audit():
+    X, y = shaped(300)
+    pool = shaped(50, seed=1)[0]
+    alone = ex.FoldEraser(shrinkage=0.1).fit(X, y).erasure_.meta["fingerprint"]
+    helped = ex.FoldEraser(shrinkage=0.1).fit(X, y, unlabelled=pool).erasure_.meta["fingerprint"]
+    whole = ex.FoldEraser(shrinkage=0.1).fit(np.vstack([X, pool]), np.r_[y, np.arange(50) % 2])
+    assert helped != alone
+    assert helped == whole.erasure_.meta["fingerprint"]
+
+
+def test_a_choice_of_leace_says_what_was_read_after_both():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1500)
+    X = rng.normal(size=(1500, 5))
+    X[:, 0] += 9 * y
+    with pytest.warns(ex.NothingToFold, match=r"after the fold and .* after LEACE"):
+        ex.FoldEraser().fit(X, y)

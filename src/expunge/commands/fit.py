@@ -84,7 +84,7 @@ Method = Annotated[
         "-m",
         metavar="NAME",
         help="rlace, leace, splince, sal, mean-projection, inlp, rayleigh-eraser, pair-pca, "
-        "oracle-leace or quadratic-leace.",
+        "oracle-leace, quadratic-leace or fold.",
         autocompletion=_methods,
     ),
 ]

@@ -43,7 +43,7 @@ def method_names() -> list[str]:
 
 
 def find_method(name: str) -> type[BaseEraser]:
-    """The eraser of a name, in any case, with or without hyphens.
+    """The eraser of a name, in any case, with or without hyphens and the word "eraser".
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def find_method(name: str) -> type[BaseEraser]:
     Examples
     --------
     >>> from expunge.commands.method_settings import find_method
-    >>> find_method("mean-projection").__name__, find_method("rlace").__name__
-    ('MeanProjection', 'RLACE')
+    >>> find_method("mean-projection").__name__, find_method("fold").__name__
+    ('MeanProjection', 'FoldEraser')
     """
-    known = {own.lower(): eraser for own, eraser in ERASERS.items()}
-    asked = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    known = {own.lower().removesuffix("eraser"): eraser for own, eraser in ERASERS.items()}
+    asked = re.sub("[-_ ]", "", name.lower()).removesuffix("eraser")
     if asked not in known:
         raise InputError(
             f"Unknown method{nearest(name.lower(), method_names())}",

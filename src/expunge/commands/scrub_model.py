@@ -160,12 +160,9 @@ def load_pretrained(name: str, *, base: bool) -> tuple[Any, Any]:
 
 
 def _eraser(method: str) -> Any:
-    from expunge.erasers import ERASERS
+    from expunge.commands.method_settings import find_method
 
-    known = {name.lower(): made for name, made in ERASERS.items()}
-    if method.lower() not in known:
-        raise InputError("Unknown method", repr(method), f"Pass one of {sorted(known)}")
-    return known[method.lower()]()
+    return find_method(method)()
 
 
 def _said(bits: float | None) -> str:

@@ -160,8 +160,12 @@ class FoldEraser(BaseEraser):
     def _pooled(
         self, seen: Statistics, data: Data, pool: Rows, groups: NDArray[np.intp] | None
     ) -> tuple[Statistics, Data]:
-        """Rows without labels are folded by their predicted class; sums of the labelled stay."""
-        return seen, replace(data, pool=pool)
+        """Rows without labels are folded by their predicted class; sums of the labelled stay.
+
+        They are rows of the fit: an audit must not take them for new ones.
+        """
+        known = None if seen.seen is None else seen.seen.merge(pool.fingerprint())
+        return replace(seen, seen=known), replace(data, pool=pool)
 
     def _needs_class_moments(self) -> bool:
         return self.predictor == "discriminant"
@@ -271,7 +275,7 @@ class FoldEraser(BaseEraser):
 
 def _readings(choice: Choice) -> str:
     read = {name: f"{100 * value:.1f} %" for name, value in choice.accuracy.items()}
-    return f"on held-out rows a probe tells {read['fold']} after the fold, {read['leace']} after it"
+    return f"on held-out rows a probe tells {read['fold']} after the fold and {read['leace']} after LEACE"
 
 
 def _warn(why: str) -> None:
