@@ -274,8 +274,8 @@ class FoldEraser(BaseEraser):
 
 
 def _readings(choice: Choice) -> str:
-    read = {name: f"{100 * value:.1f} %" for name, value in choice.accuracy.items()}
-    return f"on held-out rows a probe tells {read['fold']} after the fold and {read['leace']} after LEACE"
+    told = {name: f"{100 * value:.1f} %" for name, value in choice.accuracy.items()}
+    return f"a probe of held-out rows tells {told['fold']} after it, {told['leace']} after LEACE"
 
 
 def _warn(why: str) -> None:
