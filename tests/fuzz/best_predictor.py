@@ -47,10 +47,17 @@ def best_predictor(
     F, Y, w = F[w > 0], Y[w > 0], w[w > 0]
     A = np.hstack([F, np.full((len(F), 1), float(intercept))])
     ridge = np.append(np.full(F.shape[1], alpha), 0.0)
+    # numbers as targets have units: V(s y) = s² V(y), and the search is for targets near 1
+    unit = np.abs(Y).max(axis=0) if loss == "squared" else np.ones(Y.shape[1])
+    unit[unit == 0] = 1.0
     if loss == "multinomial":
         found = [_solve(_Joint(A, Y, w, ridge), alpha)]
     else:
-        found = [_solve(_Column(A, y, w, ridge, loss), alpha) for y in Y.T]
+        found = [
+            (s**2 * value, s**2 * least, s * point)
+            for y, s in zip(Y.T, unit, strict=True)
+            for value, least, point in [_solve(_Column(A, y / s, w, ridge, loss), alpha)]
+        ]
     values, least, points = zip(*found, strict=True)
     coef = np.hstack([z.reshape(-1, A.shape[1]).T[:-1] for z in points])
     return Best(np.array(values), np.array(least), coef)

@@ -41,12 +41,14 @@ def test_entropy_agrees_with_scikit_learn(loss, alpha):
     assert best.least.sum() == pytest.approx(best.value, rel=1e-7)
 
 
+@pytest.mark.parametrize("units", [1.0, 1e21, 1e-21])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_squares_agree_with_ridge_regression(intercept):
+def test_squares_agree_with_ridge_regression(intercept, units):
     F, _, _, w = rows("squared")
     Y = F @ np.random.default_rng(1).normal(size=(4, 2)) + np.random.default_rng(2).normal(
         size=(80, 2)
     )
+    Y *= units
     alpha = 0.1  # ½ alpha |Θ|² beside the squared error is a ridge of alpha / 2
     model = Ridge(alpha=alpha / 2, fit_intercept=intercept).fit(F, Y, sample_weight=w)
     reached = w @ (Y - model.predict(F)) ** 2 + alpha / 2 * (model.coef_**2).sum(axis=1)
