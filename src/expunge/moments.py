@@ -480,7 +480,7 @@ def _span_moments(
             for lo, hi in blocks(start, stop):
                 C = math.double(X[lo:hi], shift, room)
                 table += sums_of(lo, hi, C, math)
-                squares += math.squares(C, None if weights is None else w[lo:hi])
+                squares += math.squares(C, w[lo:hi], room)
         if xx is not None:  # while these rows are in cache
             own = None if weights is None else w[start:stop]
             size = max((squares.sum() - before) / (d * (w[start:stop].sum() or 1.0)), 0.0)

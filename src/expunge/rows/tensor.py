@@ -141,9 +141,9 @@ class DeviceMath(BlockMath):
         C = X.double()
         return C if center is None else C - self.here(center)
 
-    def squares(self, C: torch.Tensor, weights: Array | None) -> Array:
+    def squares(self, C: torch.Tensor, weights: Array, room: Any = None) -> Array:
         """Σ w c² of each column."""
-        return self.back((C * C if weights is None else C * C * self.here(weights)[:, None]).sum(0))
+        return self.back(self.here(weights) @ (C * C))
 
     def sums(self, D: Array, C: torch.Tensor) -> Array:
         """D C, formed on the device."""
