@@ -246,3 +246,14 @@ def test_test_rows_that_are_the_fit_in_another_type_are_not_probed():
     assert "in another form" in str(path).replace("\n ", "")
     path = ex.rank_path(X[:300], y[:300], ranks=[1], X_test=X[300:], y_test=y[300:], **FAST)
     assert path.points[1].fresh is not None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0, 1, 1, 0], [1.0, 2.5, 3.25, 4.0], [[1, 0], [0, 1], [1, 1], [0, 0]]],
+    ids=["classes", "numbers", "labels"],
+)
+def test_a_concept_that_does_not_vary_where_rows_count_is_refused(values):
+    X = np.random.default_rng(0).normal(size=(4, 5))
+    with pytest.raises(ex.InputError, match="nothing to erase"):
+        ex.rank_path(X, np.array(values), ranks=[1], sample_weight=np.array([1.0, 0, 0, 0]))

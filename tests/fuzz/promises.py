@@ -92,8 +92,9 @@ def _mean_preserved(eraser: Any, case: Case, clean: Array, spread: Array) -> tup
     before, after = center_of(case.values, case.w), center_of(clean, case.w)
     rounding = 1e-14 * np.abs(before)
     if not hasattr(eraser, "conditional_erasure_"):
-        left, right = np.abs(eraser.erasure_.left), np.abs(eraser.erasure_.right)
-        rounding = rounding + left @ (right @ rounding)
+        found = eraser.erasure_
+        for part in [found, found.closing] if hasattr(found, "closing") else [found]:
+            rounding = rounding + np.abs(part.left) @ (np.abs(part.right) @ rounding)
     excess = np.maximum(np.abs(after - before) - rounding, 0)
     return float((excess / spread).max()), 1e-5
 

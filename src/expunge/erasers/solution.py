@@ -61,7 +61,7 @@ def check_varies(moments: Moments) -> None:
             f"{moments.n} rows of {list(moments.labels)!r}",
             "Add chunks with other classes by partial_fit first",
         )
-    if moments.kind != "classes" and not np.trace(moments.zz) > 0:
+    if not np.trace(moments.zz) > 0:
         raise InputError(
             "The concept never varies: there is nothing to erase yet",
             f"{moments.n} rows with one value",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from expunge._version import __version__
 from expunge.concept import Concept
+from expunge.erasers.solution import check_varies
 from expunge.erasure import Erasure
 from expunge.game.closed_form import ClosedForm
 from expunge.game.losses import Loss, loss_for
@@ -51,6 +52,7 @@ class Sweep:
         rng: np.random.Generator,
     ) -> None:
         self.moments = rows.moments(concept, weights)
+        check_varies(self.moments)
         self.rows, self.concept, self.weights = rows, concept, weights
         self.tol = tol
         self.rng = rng
