@@ -19,7 +19,7 @@ from expunge.moments import Moments
 
 __all__ = ["RidgeChoice", "choose_ridge"]
 
-SURE = 2.0  # standard errors within which new rows show no more than after LEACE
+SURE = 1.0  # standard errors up to which new rows show no more than after LEACE
 SMALL = 1e-8  # share of the variance of a, which is no part of it
 RIDGES = (np.inf, *(10.0 ** np.arange(1.5, -3.1, -0.5)))
 
@@ -39,7 +39,7 @@ class RidgeChoice:
         Share of the concept's variance that such rows show in what features change after LEACE: the
         rows of the fit show none.
     chance : float
-        The standard error of what they show by chance after LEACE; a leak is at most twice that.
+        The standard error of what they show by chance after LEACE; a leak is no larger.
     """
 
     ridge: float
