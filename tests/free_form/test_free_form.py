@@ -120,7 +120,8 @@ def test_a_lower_rank_leaves_what_leace_of_that_rank_leaves_at_less_change():
     y = np.digitize(np.abs(X[:, 0] + 1) + 0.3 * X[:, 1], [0.7, 1.5])
     eraser, leace = free(rank=1).fit(X, y), ex.LEACE(rank=1).fit(X, y)
     assert eraser.rank_ == 1
-    left = [np.stack([e.transform(X)[y == k].mean(axis=0) for k in range(3)]) for e in (eraser, leace)]
+    clean = eraser.transform(X), leace.transform(X)
+    left = [np.stack([rows[y == k].mean(axis=0) for k in range(3)]) for rows in clean]
     assert np.ptp(left[1], axis=0).max() > 0.1
     assert_allclose(left[0], left[1], atol=1e-9)
     assert change(eraser, X) < 0.95 * change(leace, X)
@@ -235,7 +236,8 @@ def test_units_and_places_do_not_matter():
     units, place = 10.0 ** np.arange(-3, 3), np.array([0, 1e5, -3, 1e4, 0, 7])
     plain, other = free().fit(X, y), free().fit(X * units + place, y)
     assert plain.solver_ == other.solver_ == "random_features"
-    assert_allclose((other.transform(X * units + place) - place) / units, plain.transform(X), atol=1e-6)
+    back = (other.transform(X * units + place) - place) / units
+    assert_allclose(back, plain.transform(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [3, 12, 40])
@@ -268,7 +270,7 @@ def test_default_and_same_seed_are_the_same_to_the_last_bit(fitted, tmp_path):
 
 
 def test_a_saved_one_is_the_same_and_so_are_tensors_and_layers(fitted, tmp_path):
-    X, y, eraser = fitted
+    X, _, eraser = fitted
     e, clean = eraser.erasure_, eraser.transform(X)
     assert isinstance(e, ex.FreeFormErasure)
     e.save(tmp_path / "a.safetensors")
@@ -391,7 +393,8 @@ def test_the_command_line_fits_shows_applies_and_audits(tmp_path):
     X, y = bent(2000)
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", y)
-    files = {name: str(tmp_path / name) for name in ("x.npy", "y.npy", "e.safetensors", "clean.npy")}
+    names = ("x.npy", "y.npy", "e.safetensors", "clean.npy")
+    files = {name: str(tmp_path / name) for name in names}
     told = ["--concept", files["y.npy"]]
     more = ["--set", "predictor=random_features", "--set", "n_components=100"]
     fit = ["fit", files["x.npy"], *told, "--method", "leace", *more, "-o", files["e.safetensors"]]
