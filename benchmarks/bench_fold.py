@@ -219,6 +219,8 @@ def maps(rows: Rows, given: argparse.Namespace) -> Iterator[tuple[str, Map, floa
     makers: list[tuple[str, Callable[[], Map]]] = [("nothing", lambda: lambda A: A)]
     for method in candidates(None, "classes", X.shape[1]):
         makers.append((method.name, lambda m=method: m.eraser.fit(X, y, **more).transform))
+    free = ex.LEACE(predictor="random_features")
+    makers.append(("LEACE, random features", lambda: free.fit(X, y, **more).transform))
     new = rows.X[rows.parts > 0]
     for moves in (0, 3, 10):  # the rows that will be published are at hand, without their labels
         fold = ex.FoldEraser(rounds=moves)
@@ -311,6 +313,7 @@ def main() -> None:
         speed()
         return
     warnings.simplefilter("ignore", ex.NotConverged)
+    warnings.simplefilter("always", ex.OnlyLinear)
     for name, rows in data_sets(given):
         sizes = ", ".join(f"{n:,}" for n in np.bincount(rows.parts))
         print(f"\n{name}: {sizes} rows to fit, to probe, to test; {rows.X.shape[1]:,} columns")

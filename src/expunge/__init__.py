@@ -34,6 +34,7 @@ from expunge.errors import (
     NothingLeft,
     NothingToFold,
     NumbersAsClasses,
+    OnlyLinear,
     PoolDiffers,
     RankTruncated,
     RoundingShows,
@@ -41,6 +42,7 @@ from expunge.errors import (
     UnitsMatter,
 )
 from expunge.fold_erasure import FoldErasure
+from expunge.free_form_erasure import FreeFormErasure
 from expunge.game.certificate import Certificate
 from expunge.game.descent_ascent import DescentAscent, paper_settings
 from expunge.game.losses import LOSSES, ColumnLoss, Loss
@@ -82,6 +84,7 @@ __all__ = [
     "ExpungeError",
     "FoldEraser",
     "FoldErasure",
+    "FreeFormErasure",
     "Frontier",
     "InputError",
     "LabelPlan",
@@ -94,6 +97,7 @@ __all__ = [
     "NothingLeft",
     "NothingToFold",
     "NumbersAsClasses",
+    "OnlyLinear",
     "OracleLEACE",
     "PairPCA",
     "PoolDiffers",

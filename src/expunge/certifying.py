@@ -46,7 +46,7 @@ def certify(
 
     Parameters
     ----------
-    erasure : Erasure, ConditionalErasure, FoldErasure or fitted eraser
+    erasure : Erasure, ConditionalErasure, NonlinearErasure or fitted eraser
     X : array or frame of shape (n, d)
         Rows before erasure.
     y : array of shape (n,) or (n, m), or names of columns of the frame

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import copy
-import os
 from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge import artifact
 from expunge.concept import Concept, Kind, Label
-from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import as_matrix
-from expunge.inputs.vector_columns import VectorColumns
 from expunge.linalg import Array
 from expunge.meta import plain_meta
 from expunge.parallel import BLOCK, blas_for, blocks, map_spans
 from expunge.rows.finite import Watch
+from expunge.saved_map import SavedMap
 
 __all__ = ["ConditionalErasure"]
 
 
-class ConditionalErasure:
+class ConditionalErasure(SavedMap):
     """The map ``x -> c + A_z (x - B(z - mean z) - c)``, with one matrix A for each class or none.
 
     At a strength s below 1 the result is the mixture ``(1 - s) x + s`` times that.
@@ -60,6 +56,7 @@ class ConditionalErasure:
            [3., 0.]])
     """
 
+    file_kind = "conditional_erasure"
     needs_concept = True
 
     def __init__(
@@ -108,20 +105,6 @@ class ConditionalErasure:
             return 0
         with blas_for(len(self.labels)):  # each column of x in its own unit
             return int(np.linalg.matrix_rank(self.shift[size > 0] / size[size > 0, None]))
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """What made it (a copy)."""
-        return copy.deepcopy(self._meta)
-
-    @property
-    def columns(self) -> VectorColumns | None:
-        """Which columns of a table it was fitted on; None for arrays."""
-        return VectorColumns.from_meta(self._meta.get("columns"))
-
-    def check_width(self, shape: tuple[int, ...]) -> None:
-        """Refuse rows of another width than this erasure is for."""
-        Erasure.identity(self.n_features).check_width(shape)
 
     def transform(self, X: Any, concept: Any = None, *, out: Any = None) -> NDArray[Any]:
         """Erased rows.
@@ -188,60 +171,24 @@ class ConditionalErasure:
         """Erased rows; the same as `transform`."""
         return self.transform(X, concept)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a safetensors file, atomically.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        tensors = {"shift": self.shift, "mean_z": self.mean_z, "center": self.center}
-        if self.maps is not None:
-            tensors["maps"] = self.maps
-        concept = {"kind": self.kind, "labels": list(self.labels)}
-        header = {
-            "kind": "conditional_erasure",
-            "concept": concept,
-            "strength": self.strength,
-            "meta": self._meta,
-        }
-        artifact.write(path, tensors, header)
+    def tensors(self) -> dict[str, Array]:
+        """All numbers of the map by name, as a file holds them."""
+        found = {"shift": self.shift, "mean_z": self.mean_z, "center": self.center}
+        return found if self.maps is None else {**found, "maps": self.maps}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ConditionalErasure:
-        """Read from a file; runs no code from it.
+    def _names(cls) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return ("shift", "mean_z", "center"), ("maps",)
 
-        Parameters
-        ----------
-        path : str or path
+    def _header(self) -> dict[str, Any]:
+        concept = {"kind": self.kind, "labels": list(self.labels)}
+        return {"concept": concept, "strength": self.strength}
 
-        Returns
-        -------
-        ConditionalErasure
-
-        Raises
-        ------
-        BadArtifact
-            If the file is damaged, truncated, foreign or of a newer format.
-        """
-        header, tensors = artifact.read(
-            path,
-            kind="conditional_erasure",
-            names=lambda header: (("shift", "mean_z", "center"), ("maps",)),
-        )
-        try:
-            return cls(
-                tensors["shift"],
-                tensors["mean_z"],
-                tensors["center"],
-                header["concept"]["labels"],
-                header["concept"]["kind"],
-                maps=tensors.get("maps"),
-                strength=header["strength"],
-                meta=header["meta"],
-            )
-        except (KeyError, TypeError, ValueError) as error:  # an InputError is a ValueError
-            raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
+    @classmethod
+    def _from_file(cls, header: Mapping[str, Any], tensors: Mapping[str, Any]) -> Self:
+        concept = header["concept"]
+        told = {"labels": concept["labels"], "kind": concept["kind"]}
+        return cls(**tensors, **told, strength=header["strength"], meta=header["meta"])
 
     def __repr__(self) -> str:
         method = self._meta.get("method", "ConditionalErasure")

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import copy
-import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from expunge import artifact
 from expunge.errors import InputError
 from expunge.files.naming import listed
 from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import apply_map, as_matrix
-from expunge.inputs.vector_columns import VectorColumns
-from expunge.inputs.widths import check_width
 from expunge.linalg import Array, range_basis
 from expunge.meta import plain_meta
 from expunge.parallel import blas_for
+from expunge.saved_map import SavedMap
 
 __all__ = ["Erasure"]
 
 ORTHOGONAL = 1e-10  # how far from symmetric and idempotent a projector may be
 
 
-class Erasure:
+class Erasure(SavedMap):
     """The affine map ``x -> x - left @ right @ (x - center) + offset``.
 
     Parameters
@@ -55,11 +51,12 @@ class Erasure:
     Erasure(rank 1 of 2 features, orthogonal)
     """
 
+    file_kind = "erasure"
+
     _left: Array
     _right: Array
     _center: Array | None
     _offset: Array | None
-    _meta: dict[str, Any]
 
     def __init__(
         self,
@@ -123,11 +120,6 @@ class Erasure:
         return self._offset
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """What made this erasure (a copy)."""
-        return copy.deepcopy(self._meta)
-
-    @property
     def rank(self) -> int:
         """Number of directions taken away."""
         return int(self._left.shape[1])
@@ -184,15 +176,6 @@ class Erasure:
             `expunge.integrations`) are not checked.
         """
         return cast(NDArray[Any], apply_map(self, rows_of_table(X, known=self.columns), out))
-
-    @property
-    def columns(self) -> VectorColumns | None:
-        """Which columns of a table it was fitted on; None for arrays."""
-        return VectorColumns.from_meta(self._meta.get("columns"))
-
-    def check_width(self, shape: tuple[int, ...]) -> None:
-        """Refuse rows of another width than this erasure is for."""
-        check_width(shape[-1] if shape else 0, self.n_features, received=f"shape {tuple(shape)}")
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Erased rows; the same as `transform`."""
@@ -251,55 +234,23 @@ class Erasure:
         steps = self._meta.get("steps")
         return steps if isinstance(steps, list) else [self._meta]
 
-    def save(self, path: str | os.PathLike[str], *, date: str | None = None) -> None:
-        """Write to a safetensors file, atomically; equal erasures give equal bytes.
-
-        Parameters
-        ----------
-        path : str or path
-        date : str, optional
-            Recorded in `meta` if given; the clock is never read.
-        """
-        tensors = {"left": self._left, "right": self._right}
-        if self._center is not None:
-            tensors["center"] = self._center
-        if self._offset is not None:
-            tensors["offset"] = self._offset
-        meta = self._meta if date is None else {**self._meta, "date": date}
-        artifact.write(path, tensors, {"kind": "erasure", "meta": meta})
+    def tensors(self) -> dict[str, Array]:
+        """All numbers of the map by name, as a file holds them."""
+        parts = {
+            "left": self._left,
+            "right": self._right,
+            "center": self._center,
+            "offset": self._offset,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Erasure:
-        """Read an erasure from a file; runs no code from it.
+    def _names(cls) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return ("left", "right"), ("center", "offset")
 
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        Erasure
-
-        Raises
-        ------
-        BadArtifact
-            If the file is damaged, truncated, foreign or of a newer format.
-        """
-        header, tensors = artifact.read(
-            path,
-            kind="erasure",
-            names=lambda header: (("left", "right"), ("center", "offset")),
-        )
-        try:
-            return cls(
-                tensors["left"],
-                tensors["right"],
-                tensors.get("center"),
-                tensors.get("offset"),
-                meta=header["meta"],
-            )
-        except InputError as error:
-            raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
+    @classmethod
+    def _from_file(cls, header: Mapping[str, Any], tensors: Mapping[str, Any]) -> Self:
+        return cls(**tensors, meta=header["meta"])
 
     def __repr__(self) -> str:
         method = self._meta.get("method")

@@ -120,5 +120,9 @@ class NothingToFold(UserWarning):
     """A fold was asked for, and LEACE alone was taken: nothing more would hold on new rows."""
 
 
+class OnlyLinear(UserWarning):
+    """Features of x were to help LEACE, and LEACE alone was taken: nothing more would hold."""
+
+
 class PoolDiffers(UserWarning):
     """Rows with and without labels, passed to one fit, are not of one population."""

@@ -10,27 +10,21 @@ Only x is needed. What is left of the class is what of it x does not determine, 
 
 from __future__ import annotations
 
-import copy
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge import artifact
 from expunge.blas import subtract_product
 from expunge.concept import Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.inputs import check_number
-from expunge.inputs.frames import rows_of_table
-from expunge.inputs.matrices import apply_map, as_matrix
-from expunge.inputs.vector_columns import VectorColumns
-from expunge.inputs.widths import check_width
 from expunge.linalg import Array
 from expunge.meta import plain_meta
+from expunge.nonlinear_erasure import NonlinearErasure, frozen
 from expunge.rows.apply import block_map
 
 __all__ = ["Cells", "FoldErasure", "soft_cells"]
@@ -85,7 +79,7 @@ def soft_cells(Z: Array, centers: Array, potentials: Array, width: float) -> Arr
     return np.asarray(scores)
 
 
-class FoldErasure:
+class FoldErasure(NonlinearErasure):
     """The map that sends each predicted class onto the barycentre of all, then erases linearly.
 
     Made by `FoldEraser`. It takes rows wherever an `Erasure` does, but is not linear: it cannot be
@@ -131,7 +125,9 @@ class FoldErasure:
     True
     """
 
-    needs_concept = False
+    file_kind = "fold_erasure"
+    noun = "a fold"
+    projection = "none: each predicted class is moved onto the others, then LEACE"
 
     def __init__(
         self,
@@ -153,7 +149,7 @@ class FoldErasure:
         check_number(strength, "strength", most=1.0)
         values = (coef, intercept, center, shifts, left, right, maps, last)
         given = dict(zip(PARTS, values, strict=True))
-        parts = {name: _frozen(values, name) for name, values in given.items()}
+        parts = {name: frozen(part, name) for name, part in given.items()}
         self.coef, self.intercept, self.center = (parts[name] for name in PARTS[:3])
         self.shifts, self.left, self.right, self.maps = (parts[name] for name in PARTS[3:7])
         self.last = parts["last"]
@@ -181,47 +177,16 @@ class FoldErasure:
         return int(self.left.shape[1]) + self.closing.rank
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """What made it (a copy)."""
-        return copy.deepcopy(self._meta)
-
-    @property
-    def columns(self) -> VectorColumns | None:
-        """Which columns of a table it was fitted on; None for arrays."""
-        return VectorColumns.from_meta(self._meta.get("columns"))
-
-    def check_width(self, shape: tuple[int, ...]) -> None:
-        """Refuse rows of another width than this erasure is for."""
-        check_width(shape[-1] if shape else 0, self.n_features, received=f"shape {tuple(shape)}")
-
-    def transform(self, X: Any, out: Any = None) -> NDArray[Any]:
-        """Erased rows, in one pass and one block at a time.
-
-        Parameters
-        ----------
-        X : array, frame or Rows of shape (n, d); arrays and torch tensors of shape (..., d) too
-            Floating types are kept; integers and booleans give float64.
-        out : array or tensor of the shape and type of the result, str or path, optional
-            As of `Erasure.transform`.
-
-        Returns
-        -------
-        array of the shape of X, or rows of the new file
-        """
-        return cast(NDArray[Any], apply_map(self, rows_of_table(X, known=self.columns), out))
-
-    def __call__(self, X: Any) -> NDArray[Any]:
-        """Erased rows; the same as `transform`."""
-        return self.transform(X)
+    def reads(self) -> Array:
+        """Directions (d x r) in which rounding may show what was erased."""
+        return self.closing.right.T
 
     def predict(self, X: NDArray[Any]) -> NDArray[np.intp]:
         """The number of the class that each row (n x d) predicts."""
         scores = (np.asarray(X, dtype=np.float64) - self.center) @ self.coef + self.intercept
         return np.asarray(scores.argmax(axis=1))
 
-    def erase_block(self, block: Array) -> Array:
-        """Erase a block (k x d) of float64 in place; what comes back is infinite where rows are."""
-        before = block.copy() if self.strength < 1 else None
+    def _move(self, block: Array) -> Array:
         scores = (block - self.center) @ self.coef + self.intercept
         codes = scores.argmax(axis=1)
         block += self.shifts[codes]
@@ -239,16 +204,11 @@ class FoldErasure:
                 block[own] = moved
         block += self.last[codes]
         block_map(self.closing, narrow=False)(block)
-        if before is not None:
-            block -= before
-            block *= self.strength
-            block += before
         return np.asarray(scores)
 
-    def with_(self, **parts: Any) -> FoldErasure:
-        """The same fold with other parts, named as when it is made."""
+    def _parts(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in (*PARTS, "labels", "closing", "cells")}
-        return FoldErasure(**{**own, "strength": self.strength, "meta": self._meta, **parts})
+        return {**own, "strength": self.strength, "meta": self._meta}
 
     def tensors(self) -> dict[str, Array]:
         """All numbers of the map by name, as a file holds them."""
@@ -264,55 +224,24 @@ class FoldErasure:
             found.update(zip(ROUNDS, stacked, strict=True))
         return found
 
-    def save(self, path: str | os.PathLike[str], *, date: str | None = None) -> None:
-        """Write to a safetensors file, atomically; equal folds give equal bytes.
+    @classmethod
+    def _names(cls) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return (*PARTS, *CLOSING), ROUNDS
 
-        Parameters
-        ----------
-        path : str or path
-        date : str, optional
-            Recorded in `meta` if given; the clock is never read.
-        """
-        header = {
-            "kind": "fold_erasure",
-            "labels": list(self.labels),
-            "strength": self.strength,
-            "meta": self._meta if date is None else {**self._meta, "date": date},
-        }
-        artifact.write(path, self.tensors(), header)
+    def _header(self) -> dict[str, Any]:
+        return {"labels": list(self.labels), "strength": self.strength}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> FoldErasure:
-        """Read from a file; runs no code from it.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        FoldErasure
-
-        Raises
-        ------
-        BadArtifact
-            If the file is damaged, truncated, foreign or of a newer format.
-        """
-        header, tensors = artifact.read(
-            path, kind="fold_erasure", names=lambda header: ((*PARTS, *CLOSING), ROUNDS)
+    def _from_file(cls, header: Mapping[str, Any], tensors: Mapping[str, Any]) -> Self:
+        rounds = [tensors[name] for name in ROUNDS if name in tensors]
+        return cls(
+            **{name: tensors[name] for name in PARTS},
+            labels=header["labels"],
+            closing=Erasure(*(tensors[name] for name in CLOSING)),
+            cells=[Cells(a, b, c, d, float(e)) for a, b, c, d, e in zip(*rounds, strict=True)],
+            strength=header["strength"],
+            meta=header["meta"],
         )
-        try:
-            rounds = [tensors[name] for name in ROUNDS if name in tensors]
-            return cls(
-                **{name: tensors[name] for name in PARTS},
-                labels=header["labels"],
-                closing=Erasure(*(tensors[name] for name in CLOSING)),
-                cells=[Cells(a, b, c, d, float(e)) for a, b, c, d, e in zip(*rounds, strict=True)],
-                strength=header["strength"],
-                meta=header["meta"],
-            )
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise artifact.BadArtifact(f"{os.fspath(path)}: {error}") from error
 
     def __repr__(self) -> str:
         method = self._meta.get("method")
@@ -338,11 +267,3 @@ def _fit(rounds: Sequence[Cells], c: int, d: int) -> bool:
         if not all(np.isfinite(part).all() for part in parts) or not 0 < cells.width < np.inf:
             return False
     return True
-
-
-def _frozen(values: Any, name: str) -> Array:
-    array = np.array(as_matrix(values, name=name), dtype=np.float64, order="C")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite", "NaN or infinity", "Fit it again")
-    array.flags.writeable = False
-    return array

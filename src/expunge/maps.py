@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
-from expunge.fold_erasure import FoldErasure
+from expunge.nonlinear_erasure import NonlinearErasure
 
 __all__ = ["Map", "RowMap", "as_erasure", "as_map", "as_row_map"]
 
-RowMap = Erasure | FoldErasure  # what needs nothing but the row
+RowMap = Erasure | NonlinearErasure  # what needs nothing but the row
 Map = RowMap | ConditionalErasure
 
 
@@ -23,11 +23,11 @@ def as_map(erasure: Any) -> Map:
 
     Parameters
     ----------
-    erasure : Erasure, ConditionalErasure, FoldErasure or fitted eraser
+    erasure : Erasure, ConditionalErasure, NonlinearErasure or fitted eraser
 
     Returns
     -------
-    Erasure, ConditionalErasure or FoldErasure
+    Erasure, ConditionalErasure or NonlinearErasure
 
     Examples
     --------
@@ -67,7 +67,8 @@ def as_erasure(erasure: Any) -> Erasure:
     Raises
     ------
     InputError
-        For anything else, for a map that has to be told the concept of each row, and for a fold.
+        For anything else, for a map that has to be told the concept of each row, and for one
+        that is not linear.
 
     Examples
     --------
@@ -77,11 +78,12 @@ def as_erasure(erasure: Any) -> Erasure:
     Erasure(rank 1 of 1 features, orthogonal)
     """
     found = as_row_map(erasure)
-    if isinstance(found, FoldErasure):
+    if isinstance(found, NonlinearErasure):
+        noun = found.noun[0].upper() + found.noun[1:]
         raise InputError(
-            "A fold is not linear, so no matrix does what it does",
+            f"{noun} is not linear, so no matrix does what it does",
             type(found).__name__,
-            "Transform the rows themselves, or take LEACE",
+            "Transform the rows themselves, or take LEACE()",
         )
     return found
 
@@ -91,11 +93,11 @@ def as_row_map(erasure: Any) -> RowMap:
 
     Parameters
     ----------
-    erasure : Erasure, FoldErasure or fitted eraser
+    erasure : Erasure, NonlinearErasure or fitted eraser
 
     Returns
     -------
-    Erasure or FoldErasure
+    Erasure or NonlinearErasure
 
     Raises
     ------

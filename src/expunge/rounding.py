@@ -25,10 +25,10 @@ from scipy.special import entr
 
 from expunge.concept import Concept
 from expunge.conditional import ConditionalErasure
-from expunge.fold_erasure import FoldErasure
 from expunge.linalg import Array
 from expunge.maps import Map
 from expunge.moments import Moments
+from expunge.nonlinear_erasure import NonlinearErasure
 from expunge.parallel import one_blas_thread
 from expunge.rows.base import Rows
 
@@ -80,7 +80,7 @@ def rounding_shows(
 
     Parameters
     ----------
-    erasure : Erasure, ConditionalErasure or FoldErasure
+    erasure : Erasure, ConditionalErasure or NonlinearErasure
     rows : Rows
         Before erasure, in the type they will be erased in.
     concept : Concept
@@ -137,7 +137,7 @@ def _read_by(erasure: Map) -> Array:
     """Directions (d x r) that an erasure reads, in which nothing is left of the concept."""
     if isinstance(erasure, ConditionalErasure):
         return erasure.shift
-    return (erasure.closing if isinstance(erasure, FoldErasure) else erasure).right.T
+    return erasure.reads if isinstance(erasure, NonlinearErasure) else erasure.right.T
 
 
 def rows_that_round(rows: Rows) -> NDArray[np.intp]:

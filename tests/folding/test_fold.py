@@ -197,6 +197,7 @@ def test_a_saved_fold_is_the_same_and_so_are_tensors_and_layers(tmp_path, rounds
     layer = ErasureLayer(fold)
     assert_allclose(layer(x).detach().numpy(), clean, atol=1e-9)
     assert_allclose(fold.transform(x).detach().numpy(), clean, atol=1e-9)
+    assert_allclose(ErasureLayer(fold).half()(torch.tensor(X)).numpy(), clean, atol=1e-9)
     fresh = ErasureLayer(ex.FoldEraser(shrinkage=0.3, rounds=rounds).fit(X, y))
     assert not np.allclose(fresh(x).detach().numpy(), clean, atol=1e-3)
     assert layer.state_dict().keys() == fresh.state_dict().keys()

@@ -32,6 +32,7 @@ BAD: dict[str, tuple[Any, ...]] = {
     "directions": (-1, 2.5, "many", None),
     "rounds": (-1, 0.5, None),
     "predictor": ("nonsense", None),
+    "n_components": (0, -1, 2.5, "many", None),
     "scale": ("nonsense", None, 2.0),
     "max_iter": (0, -3, 2.5),
     "step_size": (0.0, -1.0, float("nan")),
@@ -212,7 +213,9 @@ def _parameters(source: Any, entry: str, rows: Rows, target: Target) -> dict[str
     if "rounds" in names and source.chance(0.2):
         found["rounds"] = source.choice((1, 2))
     if "predictor" in names and source.chance(0.3):
-        found["predictor"] = "discriminant"
+        found["predictor"] = "random_features" if entry == "LEACE" else "discriminant"
+    if found.get("predictor") == "random_features":
+        found["n_components"] = source.choice((1, 7, 30))
     if "validation_fraction" in names and source.chance(0.1):
         found["validation_fraction"] = source.number(0.05, 0.9)
     if "strength" in names and source.chance(0.12):

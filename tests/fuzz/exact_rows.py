@@ -34,6 +34,11 @@ def erased_rows(eraser: Any, case: Case) -> Array:
     found = _map_of(eraser)
     if hasattr(found, "predict"):  # a fold: which class a row predicts is settled in float64
         return found.transform(case.values.astype(np.float64)).astype(Wide)
+    if hasattr(found, "frequencies"):
+        centred, part = X - found.center, {n: t.astype(Wide) for n, t in found.tensors().items()}
+        features = np.cos(centred @ part["frequencies"] + part["phases"]) - part["means"]
+        taken = centred @ part["right"].T + features @ part["coef"].T
+        return X - found.strength * (taken @ part["left"].T)
     if not getattr(found, "needs_concept", False):
         left, right = found.left.astype(Wide), found.right.astype(Wide)
         centre = 0 if found.center is None else found.center.astype(Wide)

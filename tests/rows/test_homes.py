@@ -174,6 +174,7 @@ SETTINGS = {
     "QuadraticLEACE without labels": {"label_free": True},
     "INLP by a classifier": {"rank": 2, "classifier": LogisticRegression(C=0.1, max_iter=500)},
     "LEACE in part": {"strength": 0.5},
+    "LEACE free of form": {"predictor": "random_features", "n_components": 40},
     "FoldEraser with numbers": {"shrinkage": 0.1},
 }
 
@@ -208,7 +209,7 @@ def test_every_eraser_gives_what_it_gives_on_an_array(home, settings, tmp_path, 
     close = (
         1e-6 if found.solver_ in ("subspace_ascent", "inlp") else CLOSE
     )  # it stops by a tolerance
-    for part in {"left", "right", "shift", "maps", "center"} & {*dir(a)}:
+    for part in {"left", "right", "shift", "maps", "center", "coef"} & {*dir(a)}:
         if getattr(b, part) is not None:
             assert_close(getattr(a, part), getattr(b, part), close)
     if expected.certificate_ is not None:

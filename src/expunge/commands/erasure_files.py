@@ -14,7 +14,9 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.files.naming import nearest
 from expunge.fold_erasure import FoldErasure
+from expunge.free_form_erasure import FreeFormErasure
 from expunge.maps import Map
+from expunge.nonlinear_erasure import NonlinearErasure
 
 __all__ = ["check_erasure_name", "load_erasure", "map_of_fit", "with_meta"]
 
@@ -30,7 +32,7 @@ def load_erasure(path: Path) -> Map:
 
     Returns
     -------
-    Erasure, ConditionalErasure or FoldErasure
+    Erasure, ConditionalErasure or NonlinearErasure
 
     Raises
     ------
@@ -45,8 +47,7 @@ def load_erasure(path: Path) -> Map:
             f"There is no such file{nearest(path.name, names)}", str(path), "Check its name"
         )
     kinds: dict[str, type[Map]] = {
-        "conditional_erasure": ConditionalErasure,
-        "fold_erasure": FoldErasure,
+        kind.file_kind: kind for kind in (ConditionalErasure, FoldErasure, FreeFormErasure)
     }
     return kinds.get(_kind(path), Erasure).load(path)
 
@@ -75,7 +76,7 @@ def map_of_fit(eraser: Any) -> Map:
 
     Returns
     -------
-    Erasure, ConditionalErasure or FoldErasure
+    Erasure, ConditionalErasure or NonlinearErasure
     """
     found: Map | None = getattr(eraser, "erasure_", None)
     return eraser.conditional_erasure_ if found is None else found
@@ -86,13 +87,13 @@ def with_meta(erasure: Map, **more: Any) -> Map:
 
     Parameters
     ----------
-    erasure : Erasure, ConditionalErasure or FoldErasure
+    erasure : Erasure, ConditionalErasure or NonlinearErasure
     **more
         JSON values.
 
     Returns
     -------
-    Erasure, ConditionalErasure or FoldErasure
+    Erasure, ConditionalErasure or NonlinearErasure
 
     Examples
     --------
@@ -102,7 +103,7 @@ def with_meta(erasure: Map, **more: Any) -> Map:
     {'held_out': 3}
     """
     meta = {**erasure.meta, **more}
-    if isinstance(erasure, FoldErasure):
+    if isinstance(erasure, NonlinearErasure):
         return erasure.with_(meta=meta)
     if isinstance(erasure, Erasure):
         return Erasure(erasure.left, erasure.right, erasure.center, erasure.offset, meta=meta)

@@ -60,6 +60,7 @@ def describe(erasure: Map) -> dict[str, Any]:
         "rank": erasure.rank,
         "n_features": erasure.n_features,
         "orthogonal": getattr(erasure, "is_orthogonal", None),
+        "projection": getattr(erasure, "projection", None),
         "needs_concept": bool(getattr(erasure, "needs_concept", False)),
         "concept": {"kind": concept.get("kind"), "labels": concept.get("labels")},
         "n_rows": meta.get("n"),
@@ -117,8 +118,8 @@ def _concept(kind: Any, labels: Any) -> str:
 def _projection(found: Mapping[str, Any]) -> str:
     if found["needs_concept"]:
         return "none: each row is moved by its own concept, which has to be told"
-    if found["orthogonal"] is None:
-        return "none: each predicted class is moved onto the others, then LEACE"
+    if found["projection"] is not None:
+        return str(found["projection"])
     return "orthogonal" if found["orthogonal"] else "oblique"
 
 

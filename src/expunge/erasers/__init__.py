@@ -3,7 +3,8 @@
 from expunge.erasers.base import ERASERS
 from expunge.erasers.fold import FoldEraser
 from expunge.erasers.inlp import INLP
-from expunge.erasers.leace import LEACE, SAL, SPLINCE, MeanProjection
+from expunge.erasers.leace import LEACE, SPLINCE
+from expunge.erasers.leading import SAL, MeanProjection
 from expunge.erasers.oracle import OracleLEACE, QuadraticLEACE
 from expunge.erasers.pair_pca import PairPCA
 from expunge.erasers.rayleigh import RayleighEraser

@@ -24,7 +24,6 @@ from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
 from expunge.errors import InputError, NothingLeft, RoundingShows, UnitsMatter
 from expunge.fingerprint import Fingerprint
-from expunge.fold_erasure import FoldErasure
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.conditional_certificate import certify_conditional
 from expunge.game.kept import Kept, kept_in_moments, kept_in_rows, rows_to_look_at
@@ -42,10 +41,12 @@ from expunge.inputs.frames import columns_of, frame_of, rows_of_table
 from expunge.linalg import Array
 from expunge.maps import Map
 from expunge.moments import Moments
+from expunge.nonlinear_erasure import NonlinearErasure
 from expunge.parallel import blas_for
 from expunge.pooling.sharpened import PoolRecord
 from expunge.rounding import rounding_shows, rows_that_round
 from expunge.rows.base import Rows
+from expunge.rows.mapped import MappedRows
 from expunge.rows.remembered import RememberedRows
 
 __all__ = ["ERASERS", "BaseEraser", "Data", "Solution", "Statistics", "register"]
@@ -228,6 +229,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 "Take LEACE, SAL or RLACE at the concept's own rank, or leave them out",
             )
         together = check_groups(groups, data.rows)
+        data = replace(data, groups=together)
         seen, data = self._statistics(data, second=self._second_for_fit(data))
         seen = replace(seen, columns=columns_of(X))
         if pool is not None:
@@ -569,6 +571,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _map(self, seen: Statistics, solution: Solution, meta: dict[str, Any]) -> Map:
         """The map of a solution, at the strength asked for."""
         s, moments = self.strength, seen.moments
+        if solution.nonlinear is not None:
+            return solution.nonlinear.with_(strength=s, meta=meta)
         if solution.shift is None:
             taken = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
             left, right = s * solution.left[:, taken], solution.right[taken]
@@ -592,7 +596,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         if not self._certifies():
             return None
         terms, loss = {**self._certificate_terms(), "kept": kept}, self._loss(moments)
-        assert not isinstance(erasure, FoldErasure)  # which certifies itself
+        if isinstance(erasure, NonlinearErasure):
+            return self._certify_moved(erasure, moments, data, kept)
         if isinstance(erasure, ConditionalErasure):
             given = (None,) * 3 if data is None else (data.rows, data.concept, data.weights)
             return certify_conditional(erasure, moments, loss, *given, **terms)
@@ -601,6 +606,19 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         return certify(
             data.rows, data.concept, erasure, loss, weights=data.weights, moments=moments, **terms
         )
+
+    def _certify_moved(
+        self, erasure: NonlinearErasure, moments: Moments, data: Data | None, kept: Kept | None
+    ) -> Certificate | None:
+        """Certificate of the rows that a map gives, whatever it is; None without the rows."""
+        if data is None or kept is None:
+            return None
+        clean = MappedRows(
+            data.rows, lambda X, which: erasure.transform(np.asarray(X, dtype=np.float64))
+        )
+        terms = {**self._certificate_terms(), "kept": kept, "floor": kept.least}
+        identity, loss = Erasure.identity(moments.n_features), self._loss(moments)
+        return certify(clean, data.concept, identity, loss, weights=data.weights, **terms)
 
     def _loss(self, moments: Moments) -> Loss:
         """The loss the certificate speaks of."""

@@ -11,21 +11,17 @@ from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
-from expunge.erasure import Erasure
 from expunge.errors import NothingToFold
 from expunge.fold_erasure import FoldErasure
 from expunge.folding.build import FoldPlan, build, fold_of, only_leace
 from expunge.folding.choice import Choice, choose
 from expunge.folding.class_predictor import LinearPredictor, discriminant, logistic
-from expunge.game.certificate import Certificate, certify
 from expunge.game.kept import Kept
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_choice, check_number, check_rng
 from expunge.linalg import Array
-from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.rows.base import Rows
-from expunge.rows.mapped import MappedRows
 
 __all__ = ["FoldEraser"]
 
@@ -178,7 +174,10 @@ class FoldEraser(BaseEraser):
         d = seen.moments.n_features
         nothing = np.zeros((d, 0)), np.zeros((0, d))
         center, history = seen.moments.mean_x, (Step(1, 0.0),)
-        return Solution(*nothing, center, solver, 0.0, history, fold=fold, choice=choice)
+        closed = fold.closing.center is not None  # then class means are equal
+        left = np.zeros_like(seen.moments.xz) if closed else seen.moments.xz
+        plain = Solution(*nothing, center, solver, 0.0, history)
+        return replace(plain, nonlinear=fold, covariance_left=left, choice=choice)
 
     def _plan(self) -> FoldPlan:
         shrinkage = 0.0 if self.shrinkage == "none" else self.shrinkage
@@ -250,23 +249,6 @@ class FoldEraser(BaseEraser):
             return fit
 
         return {"leace": with_(None), "fold": with_(self._plan())}
-
-    def _map(self, seen: Statistics, solution: Solution, meta: dict[str, Any]) -> Map:
-        fold: FoldErasure = solution.fold
-        return fold.with_(strength=self.strength, meta=meta)
-
-    def _certify(
-        self, erasure: Map, moments: Moments, data: Data | None, kept: Kept | None
-    ) -> Certificate | None:
-        if data is None or kept is None:
-            return None
-        clean = MappedRows(
-            data.rows, lambda X, which: erasure.transform(np.asarray(X, dtype=np.float64))
-        )
-        terms = {**self._certificate_terms(), "kept": kept, "floor": kept.least}
-        identity = Erasure.identity(moments.n_features)
-        loss = self._loss(moments)
-        return certify(clean, data.concept, identity, loss, weights=data.weights, **terms)
 
     def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
         told = None if solution.choice is None else solution.choice.to_meta()

@@ -1,21 +1,25 @@
-"""LEACE and its relatives that need only moments: SPLINCE, SAL and mean projection."""
+"""LEACE, linear or free of form, and SPLINCE."""
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.linalg
+import warnings
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
+from expunge.errors import OnlyLinear
+from expunge.free_form.fitting import fit_free_form
+from expunge.free_form.ridge_choice import RidgeChoice
 from expunge.game.closed_form import Rank
+from expunge.game.kept import Kept
 from expunge.game.oblique import least_change, least_change_keeping
 from expunge.game.result import Step
-from expunge.inputs import ConceptType, check_rank
-from expunge.linalg import Array, concept_span, fix_signs
-from expunge.moments import Moments
+from expunge.inputs import ConceptType, check_choice, check_number, check_rank, check_rng
 from expunge.shrinkage import check_shrinkage, shrink
 
-__all__ = ["LEACE", "SAL", "SPLINCE", "MeanProjection"]
+__all__ = ["LEACE", "SPLINCE"]
 
+MOST_FEATURES = 10_000
 HISTORY = (Step(1, 0.0),)  # closed forms reach their optimum in one step
 
 
@@ -36,20 +40,35 @@ class LEACE(BaseEraser):
         Of Σxx towards a multiple of the identity, for few rows; "ledoit_wolf" in its
         Rao-Blackwellised form, which needs only moments. Erasure stays exact under any shrinkage;
         only "least change" is then meant for the shrunk covariance.
+    predictor : {"linear", "random_features"}
+        What reads from x how much is to be taken from it. For any predictor p of z,
+        x - ΣxzΣpz⁺(p(x) - mean p) erases z linearly; the better p, the smaller the change. LEACE
+        has the linear one. "random_features" is a ridge regression of z on x and cosines of random
+        directions: the same directions are taken away, less of them where x tells more of z than
+        lines do. Its ridge is chosen on rows held out. On the rows of the fit it never changes
+        more than LEACE (without shrinkage), and where new rows would show more after it, LEACE it
+        is, with a warning `OnlyLinear`. The result is a `FreeFormErasure`, which is no matrix.
+    n_components : int
+        How many cosines.
+    random_state : int, Generator or None
+        For cosines, and for rows that are held out.
     concept_type : {"auto", "classes", "labels", "continuous"}
     strength : float
         From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed.
 
     Attributes
     ----------
-    erasure_ : Erasure
+    erasure_ : Erasure or FreeFormErasure
     certificate_ : Certificate
     rank_ : int
+    choice_ : RidgeChoice or None
+        What held-out rows said of random features, where they were asked for.
 
     References
     ----------
     Belrose, Schneider-Joseph, Ravfogel, Cotterell, Raff, Biderman (2023), LEACE: Perfect linear
-    concept erasure in closed form, NeurIPS.
+    concept erasure in closed form, NeurIPS. Rahimi, Recht (2007), Random features for large-scale
+    kernel machines, NeurIPS.
 
     Examples
     --------
@@ -61,6 +80,17 @@ class LEACE(BaseEraser):
     >>> eraser = ex.LEACE().fit(X, y)
     >>> eraser.rank_, eraser.certificate_.erased
     (2, True)
+
+    A concept that x tells by a curve, not by a line, is taken out at a smaller change:
+
+    >>> X = rng.normal(size=(4000, 3))
+    >>> y = np.abs(X[:, 0] + 1) < 1
+    >>> for predictor in ("linear", "random_features"):
+    ...     eraser = ex.LEACE(predictor=predictor, n_components=200).fit(X, y)
+    ...     change = np.mean((eraser.transform(X) - X) ** 2)
+    ...     print(f"{predictor}: {change:.2f}, erased: {eraser.certificate_.erased}")
+    linear: 0.34, erased: True
+    random_features: 0.19, erased: True
     """
 
     guarantees = frozenset(
@@ -72,31 +102,87 @@ class LEACE(BaseEraser):
         rank: Rank = "auto",
         *,
         shrinkage: str | float = "none",
+        predictor: Literal["linear", "random_features"] = "linear",
+        n_components: int = 1000,
+        random_state: Any = 0,
         concept_type: ConceptType = "auto",
         strength: float = 1.0,
     ) -> None:
         self.rank = rank
         self.shrinkage = shrinkage
+        self.predictor = predictor
+        self.n_components = n_components
+        self.random_state = random_state
         self.concept_type = concept_type
         self.strength = strength
 
     def _check_parameters(self, n_features: int) -> None:
         check_rank(self.rank, n_features)
         check_shrinkage(self.shrinkage)
+        check_choice(self.predictor, ("linear", "random_features"), "predictor")
+        check_number(self.n_components, "n_components", whole=True, least=1, most=MOST_FEATURES)
+        check_rng(self.random_state)
+
+    @property
+    def choice_(self) -> RidgeChoice | None:
+        """What held-out rows said of random features; None without any."""
+        return cast("RidgeChoice | None", self._settled()[2].choice)
+
+    def _why_not_streaming(self) -> str:
+        if self.predictor == "linear":
+            return ""
+        return "predictor='random_features' needs the rows; take 'linear'"
 
     def _why_not_pooling(self) -> str:
-        return ""
+        if self.predictor == "linear":
+            return ""
+        return "predictor='random_features' needs the concept of every row; take 'linear'"
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments = seen.moments
+        shrunk = shrink(moments.cov_xx, moments.weight, self.shrinkage)
         left, right = least_change(
-            shrink(moments.cov_xx, moments.weight, self.shrinkage),
+            shrunk,
             moments.cov_xz,
             moments.cov_zz,
             eps=moments.eps,
             rank=None if self.rank == "auto" else self.rank,
         )
-        return Solution(left, right, moments.mean_x, "closed_form", 0.0, HISTORY)
+        plain = Solution(left, right, moments.mean_x, "closed_form", 0.0, HISTORY)
+        if self.predictor == "linear":
+            return plain
+        assert data is not None  # nothing is streamed
+        found = fit_free_form(
+            data.rows,
+            data.concept,
+            data.weights,
+            data.groups,
+            moments,
+            (left, right),
+            None if self.shrinkage == "none" else shrunk,
+            n_components=self.n_components,
+            effective_n=seen.effective_n,
+            rng=check_rng(self.random_state),
+        )
+        if found.is_linear:
+            _warn_of_lines()
+        solver = "linear" if found.is_linear else "random_features"
+        return replace(plain, solver=solver, nonlinear=found.erasure, choice=found.choice)
+
+    def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
+        told = {} if solution.choice is None else {"held_out_rows": solution.choice.to_meta()}
+        return {**super()._meta(seen, solution, kept), **told}
+
+
+def _warn_of_lines() -> None:
+    warnings.warn(
+        OnlyLinear(
+            "LEACE with random features does no more than LEACE here: on rows held out they "
+            "predict the concept no better than x alone, or leave more of it. More rows may "
+            "change that"
+        ),
+        stacklevel=6,
+    )
 
 
 @register
@@ -175,123 +261,3 @@ class SPLINCE(BaseEraser):
                 *covariances, task.cov_xz, task.cov_zz, eps=moments.eps
             )
         return Solution(left, right, moments.mean_x, "closed_form", 0.0, HISTORY)
-
-
-class _LeadingDirections(BaseEraser):
-    """Orthogonal projection on the complement of the leading singular vectors of a matrix."""
-
-    rank: Rank
-
-    guarantees = frozenset({"equal_means", "zero_cross_covariance", "mean_preserved", "orthogonal"})
-
-    def __init__(
-        self,
-        rank: Rank = "auto",
-        *,
-        concept_type: ConceptType = "auto",
-        strength: float = 1.0,
-    ) -> None:
-        self.rank = rank
-        self.concept_type = concept_type
-        self.strength = strength
-
-    def _check_parameters(self, n_features: int) -> None:
-        check_rank(self.rank, n_features)
-
-    def _needs_second(self) -> bool:
-        return False
-
-    def _depends_on_units(self) -> bool:
-        return True
-
-    def _columns(self, moments: Moments) -> Array:
-        """The matrix (d x m) whose leading directions go; its columns span those of Σxz."""
-        raise NotImplementedError
-
-    def _why_not_pooling(self) -> str:
-        return ""
-
-    def _solve(self, seen: Statistics, data: Data | None) -> Solution:
-        moments = seen.moments
-        A = self._columns(moments)
-        own = concept_span(moments.cov_xz, moments.spreads, moments.concept_spreads)
-        rank = own.shape[1] if self.rank == "auto" else min(self.rank, own.shape[1])
-        left, value = own, 0.0
-        if rank < own.shape[1]:
-            U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
-            left, value = fix_signs(U[:, :rank]), float(s[rank])
-        return Solution(left, left.T, moments.mean_x, "closed_form", value, (Step(1, value),))
-
-
-@register
-class SAL(_LeadingDirections):
-    """Spectral attribute removal: project out the leading left singular vectors of Σxz.
-
-    Removes the directions of largest covariance with the concept. At the rank of Σxz, the default,
-    every covariance with the concept is gone.
-
-    Parameters
-    ----------
-    rank : int or "auto"
-        "auto" is the rank of Σxz; more have nothing to remove and are not used.
-    concept_type : {"auto", "classes", "labels", "continuous"}
-    strength : float
-        From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed.
-
-    References
-    ----------
-    Shao, Ziser, Cohen (2023), Gold Doesn't Always Glitter: Spectral Removal of Linear and Nonlinear
-    Guarded Attribute Information, EACL.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import expunge as ex
-    >>> rng = np.random.default_rng(0)
-    >>> z = rng.normal(size=(200, 2))
-    >>> X = rng.normal(size=(200, 5)) + z @ rng.normal(size=(2, 5))
-    >>> ex.SAL().fit(X, z).rank_
-    2
-    """
-
-    def _columns(self, moments: Moments) -> Array:
-        return moments.cov_xz
-
-
-@register
-class MeanProjection(_LeadingDirections):
-    """Project out the differences of the class means.
-
-    Equals `RLACE` for cross-entropy at the concept's own rank; with fewer directions the leading
-    ones of the class means count every class alike, however rare.
-
-    Parameters
-    ----------
-    rank : int or "auto"
-        "auto" is the rank of the differences, 1 for two classes; more have nothing to remove and
-        are not used.
-    concept_type : {"auto", "classes", "labels"}
-        Of labels, each is a pair of classes: with it and without.
-    strength : float
-        From 0, the identity, to 1, full erasure. Below 1 only the mean is still guaranteed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import expunge as ex
-    >>> X, y = np.array([[0.0, 1.0], [0.0, 3.0], [2.0, 1.0], [2.0, 3.0]]), ["a", "a", "b", "b"]
-    >>> ex.MeanProjection().fit(X, y).transform(X)
-    array([[1., 1.],
-           [1., 3.],
-           [1., 1.],
-           [1., 3.]])
-    """
-
-    kinds = frozenset({"classes", "labels"})
-
-    def _columns(self, moments: Moments) -> Array:
-        share = moments.mean_z  # cov_xz of a class is its share times its mean, measured from x̄
-        if moments.kind == "labels":
-            share = share * (1 - share)
-        weight = np.divide(1.0, share, out=np.zeros_like(share), where=share > 0)
-        return moments.cov_xz * weight

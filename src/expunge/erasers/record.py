@@ -46,8 +46,8 @@ def fit_record(
     """
     moments = seen.moments
     xz, zz = moments.xz, moments.zz
-    if solution.fold is not None:  # what closes it leaves nothing
-        full = xz if solution.fold.closing.center is None else np.zeros_like(xz)
+    if solution.covariance_left is not None:
+        full = solution.covariance_left
     elif solution.shift is None:
         full = xz - solution.left @ (solution.right @ xz)
     else:

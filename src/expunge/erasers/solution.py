@@ -12,6 +12,7 @@ from expunge.errors import InputError
 from expunge.game.result import Step
 from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.nonlinear_erasure import NonlinearErasure
 
 __all__ = ["Solution", "check_varies", "jsonable"]
 
@@ -34,9 +35,11 @@ class Solution:
     shift : array of shape (d, m) or None
         For a map that is told the concept; see `ConditionalErasure`. Then left and right are empty.
     maps : array of shape (m, d, d) or None
-    fold : FoldErasure or None
-        For a map that is not linear, in place of all these.
-    choice : Choice or None
+    nonlinear : NonlinearErasure or None
+        For a map that no factors are.
+    covariance_left : array of shape (d, m) or None
+        Sums Sxz that it leaves on the rows of the fit, where factors do not tell.
+    choice : Choice, RidgeChoice or None
         What held-out rows said of it.
     """
 
@@ -49,7 +52,8 @@ class Solution:
     spectrum: Array | None = None
     shift: Array | None = None
     maps: Array | None = None
-    fold: Any = None
+    nonlinear: NonlinearErasure | None = None
+    covariance_left: Array | None = None
     choice: Any = None
 
 

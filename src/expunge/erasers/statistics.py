@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from expunge.concept import Concept, Label
 from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
@@ -19,13 +22,14 @@ __all__ = ["Data", "Statistics"]
 
 @dataclass(frozen=True)
 class Data:
-    """The rows of a fit with their concept and weights, a task and rows without labels."""
+    """The rows of a fit with their concept, weights and groups, a task, rows without labels."""
 
     rows: Rows
     concept: Concept
     weights: Array | None
     task: Concept | None = None
     pool: Rows | None = None
+    groups: NDArray[np.intp] | None = None
 
     def moments(self, *, second: bool) -> Moments:
         """One pass over the rows."""

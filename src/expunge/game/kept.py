@@ -66,7 +66,7 @@ def kept_in_rows(
     Parameters
     ----------
     rows : Rows
-    erasure : Erasure, ConditionalErasure or FoldErasure
+    erasure : Erasure, ConditionalErasure or NonlinearErasure
     moments : Moments
         Of the rows.
     concept : Concept

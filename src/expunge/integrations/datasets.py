@@ -56,7 +56,7 @@ def erase_batch(
 
     Parameters
     ----------
-    erasure : Erasure, FoldErasure or fitted eraser
+    erasure : Erasure, NonlinearErasure or fitted eraser
     vectors : str
         The column of lists.
     into : str, optional

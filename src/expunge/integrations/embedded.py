@@ -22,7 +22,7 @@ class EmbeddingEraser:
 
     Parameters
     ----------
-    erasure : Erasure, FoldErasure or fitted eraser
+    erasure : Erasure, NonlinearErasure or fitted eraser
         Of what the embedding model gives.
     normalize : bool
         Whether erased embeddings get length one. Then nothing is promised: their lengths tell of

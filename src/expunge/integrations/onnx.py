@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.fold_erasure import FoldErasure
+from expunge.free_form_erasure import FreeFormErasure
 from expunge.inputs import check_choice
 from expunge.maps import RowMap, as_row_map
+from expunge.nonlinear_erasure import NonlinearErasure
 from expunge.optional import require
 
 __all__ = ["attach", "to_onnx"]
@@ -42,7 +44,7 @@ def to_onnx(
 
     Parameters
     ----------
-    erasure : Erasure, FoldErasure or fitted eraser
+    erasure : Erasure, NonlinearErasure or fitted eraser
     dtype : {"float16", "float32", "float64"}
         Type of the rows.
     input, output : str
@@ -90,7 +92,7 @@ def attach(model: Any, erasure: Any, *, output: str | None = None) -> Any:
     ----------
     model : onnx.ModelProto
         Left as it is.
-    erasure : Erasure, FoldErasure or fitted eraser
+    erasure : Erasure, NonlinearErasure or fitted eraser
     output : str, optional
         An output of the graph, by default its only one; or a tensor inside, such as the embedding
         before its normalization. Its last axis must have d entries. It keeps its name.
@@ -155,10 +157,10 @@ def _nodes(
         return name
 
     x = step("Cast", source, to=onnx.TensorProto.FLOAT) if half else source
-    if isinstance(erasure, FoldErasure):
-        erased = _folded(erasure, x, constant, step)
-    else:
+    if isinstance(erasure, Erasure):
         erased = _affine(erasure, x, constant, step)
+    else:
+        erased = _nonlinear(erasure, x, constant, step)
     if half:
         step("Cast", erased, to=kind)
     elif not nodes:
@@ -177,6 +179,33 @@ def _affine(erasure: Erasure, x: str, constant: Any, step: Any, prefix: str = ""
     if erasure.offset is not None:
         erased = step("Add", erased, constant(f"{prefix}offset", erasure.offset))
     return str(erased)
+
+
+def _nonlinear(erasure: NonlinearErasure, x: str, constant: Any, step: Any) -> str:
+    """A map that no matrix does, at its strength."""
+    if isinstance(erasure, FoldErasure):
+        z = _folded(erasure, x, constant, step)
+    elif isinstance(erasure, FreeFormErasure):
+        z = _free_form(erasure, x, constant, step)
+    else:
+        raise TypeError(type(erasure).__name__)
+    if erasure.strength < 1:
+        part = step("Mul", step("Sub", z, x), constant("strength", np.array(erasure.strength)))
+        z = step("Add", x, part)
+    return z
+
+
+def _free_form(erasure: FreeFormErasure, x: str, constant: Any, step: Any) -> str:
+    """cos(a) is sin(a + π/2), which runtimes have in float64 too."""
+    centred = step("Sub", x, constant("center", erasure.center))
+    taken = step("MatMul", centred, constant("right", erasure.right.T))
+    if erasure.phases.size:
+        angles = step("MatMul", centred, constant("frequencies", erasure.frequencies))
+        angles = step("Add", angles, constant("phases", erasure.phases + np.pi / 2))
+        features = step("Sub", step("Sin", angles), constant("means", erasure.means))
+        read = step("MatMul", features, constant("coef", erasure.coef.T))
+        taken = step("Add", taken, read)
+    return str(step("Sub", x, step("MatMul", taken, constant("left", erasure.left.T))))
 
 
 def _folded(fold: FoldErasure, x: str, constant: Any, step: Any) -> str:
@@ -212,11 +241,7 @@ def _folded(fold: FoldErasure, x: str, constant: Any, step: Any) -> str:
             moves.append(step("MatMul", shares, constant(f"moves{number}_{k}", cells.shifts[k])))
         z = step("Add", z, chosen(moves))
     z = step("Add", z, chosen([constant(f"last{k}", fold.last[k]) for k in every]))
-    z = _affine(fold.closing, z, constant, step, "closing_")
-    if fold.strength < 1:
-        part = step("Mul", step("Sub", z, x), constant("strength", np.array(fold.strength)))
-        z = step("Add", x, part)
-    return str(z)
+    return _affine(fold.closing, z, constant, step, "closing_")
 
 
 def _single(constant: Any, value: float) -> str:

@@ -11,39 +11,17 @@ from torch import nn
 
 from expunge.erasure import Erasure
 from expunge.errors import InputError
-from expunge.fold_erasure import FoldErasure
 from expunge.inputs import check_choice, check_width
 from expunge.inputs.matrices import as_numpy
 from expunge.linalg import Array
 from expunge.maps import as_erasure, as_row_map
-from expunge.rows.apply_tensor import affine, double, fold_factors, folded
+from expunge.nonlinear_erasure import NonlinearErasure
+from expunge.rows.apply_tensor import affine, double
+from expunge.rows.nonlinear_tensor import nonlinear, nonlinear_factors
 
 __all__ = ["ErasureLayer", "fold_into"]
 
 Side = Literal["input", "output"]
-FOLD = ("coef", "intercept", "center", "shifts", "left", "right", "maps", "last")
-CELLS = ("centers", "units", "potentials", "moves", "width")
-
-
-class _FoldParts(nn.Module):
-    """The factors of a fold but for those of its closing erasure, as buffers."""
-
-    def __init__(self, fold: FoldErasure, device: torch.device, dtype: torch.dtype) -> None:
-        super().__init__()
-        parts = fold_factors(fold, device)
-        self.strength, self.rounds = fold.strength, len(fold.cells)
-        for name in FOLD:
-            self.register_buffer(name, parts[name].to(dtype))
-        for number, cells in enumerate(parts["cells"]):
-            for name, values in zip(CELLS, cells, strict=True):
-                self.register_buffer(f"{name}_{number}", values.to(dtype))
-
-    def parts(self, closing: Any) -> dict[str, Any]:
-        """What `folded` takes."""
-        rounds = range(self.rounds)
-        cells = [tuple(getattr(self, f"{name}_{number}") for name in CELLS) for number in rounds]
-        own = {name: getattr(self, name) for name in FOLD}
-        return {**own, "cells": cells, "closing": closing, "strength": self.strength}
 
 
 class ErasureLayer(nn.Module):
@@ -56,7 +34,7 @@ class ErasureLayer(nn.Module):
 
     Parameters
     ----------
-    erasure : Erasure, FoldErasure or fitted eraser
+    erasure : Erasure, NonlinearErasure or fitted eraser
     device : torch.device or str, optional
     dtype : torch.float64 or torch.float32
         Of the factors, by default the widest the device has. With float32 part of the concept may
@@ -95,10 +73,14 @@ class ErasureLayer(nn.Module):
                 "Leave dtype away; half inputs are taken all the same",
             )
         found = as_row_map(erasure)
-        self.fold = None
-        if isinstance(found, FoldErasure):
-            self.fold = _FoldParts(found, device, dtype)
-            found = found.closing
+        self.n_features, self.rank = found.n_features, found.rank
+        self.kind, self.noun, self.strength = "", "", 1.0
+        if isinstance(found, NonlinearErasure):
+            self.kind, self.noun, self.strength = found.file_kind, found.noun, found.strength
+            for name, part in nonlinear_factors(found, device, keep=False).items():
+                self.register_buffer(name, part.to(dtype))
+            self.parts = tuple(self._buffers)
+            return
         for name in ("left", "right", "center", "offset"):
             values = getattr(found, name)
             factor = None if values is None else torch.tensor(values, dtype=dtype, device=device)
@@ -106,7 +88,20 @@ class ErasureLayer(nn.Module):
 
     @property
     def erasure(self) -> Erasure:
-        """The erasure of these factors; of a fold, the part that closes it."""
+        """The erasure of these factors.
+
+        Raises
+        ------
+        InputError
+            Where the layer is not linear.
+        """
+        if self.kind:
+            raise InputError(
+                f"{self.noun[0].upper()}{self.noun[1:]} is not linear, so no matrix does what it "
+                "does",
+                f"{self}",
+                "Leave the layer where it is, or take LEACE()",
+            )
         return Erasure(self.left, self.right, self.center, self.offset)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -123,13 +118,14 @@ class ErasureLayer(nn.Module):
         """
         check_width(
             x.shape[-1],
-            self.left.shape[0],
+            self.n_features,
             "x has",
             received=f"shape {tuple(x.shape)}",
             remedy="Put the layer where rows have the width it was fitted on",
         )
-        if self.fold is not None:
-            return folded(x, self.fold.parts((self.left, self.right, self.center, self.offset)))
+        if self.kind:
+            parts = {name: getattr(self, name) for name in self.parts}
+            return nonlinear(x, self.kind, parts, self.strength)
         return affine(x, self.left, self.right, self.center, self.offset)
 
     def fold_into(
@@ -147,18 +143,11 @@ class ErasureLayer(nn.Module):
         -------
         torch.nn.Linear
         """
-        if self.fold is not None:
-            raise InputError(
-                "A fold is not linear, so no weights do what it does",
-                "a layer of a FoldErasure",
-                "Leave the layer where it is, or take LEACE",
-            )
         return fold_into(self.erasure, linear, side=side, add_bias=add_bias)
 
     def extra_repr(self) -> str:
         """What stands between the parentheses when it is printed."""
-        d, r = self.left.shape
-        return f"n_features={d}, rank={r}"
+        return f"n_features={self.n_features}, rank={self.rank}"
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
         """Move or cast: a factor that would be rounded is moved only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import local
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from expunge.rows.finite import Watch
 
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
-    from expunge.fold_erasure import FoldErasure
+    from expunge.nonlinear_erasure import NonlinearErasure
 
 __all__ = ["apply_to_array", "block_map", "overlaps_itself", "rows_of_a_block"]
 
@@ -34,7 +34,7 @@ SPAN_BLOCKS = 4  # blocks a thread does before it looks for more
 
 
 def apply_to_array(
-    erasure: Erasure | FoldErasure,
+    erasure: Erasure | NonlinearErasure,
     X: NDArray[Any],
     out: NDArray[Any] | None = None,
     *,
@@ -44,7 +44,7 @@ def apply_to_array(
 
     Parameters
     ----------
-    erasure : Erasure or FoldErasure
+    erasure : Erasure or NonlinearErasure
     X : array of shape (..., d)
     out : array of the shape and type of the result, optional
         Where to write; may be `X` itself.
@@ -95,7 +95,7 @@ def rows_of_a_block(n_features: int) -> int:
     return max(1, CACHED // n_features)
 
 
-def block_map(erasure: Erasure | FoldErasure, *, narrow: bool) -> Callable[[Array], Array]:
+def block_map(erasure: Erasure | NonlinearErasure, *, narrow: bool) -> Callable[[Array], Array]:
     """The map on one block of float64, in place.
 
     The coordinates that are taken away are those of x - c. For rows of float64 it is x - c that is
@@ -105,7 +105,7 @@ def block_map(erasure: Erasure | FoldErasure, *, narrow: bool) -> Callable[[Arra
 
     Parameters
     ----------
-    erasure : Erasure or FoldErasure
+    erasure : Erasure or NonlinearErasure
     narrow : bool
         Whether the rows were, and the result will be, float32 or less.
 
@@ -117,6 +117,7 @@ def block_map(erasure: Erasure | FoldErasure, *, narrow: bool) -> Callable[[Arra
     """
     if not hasattr(erasure, "offset"):  # a map that is not affine does blocks by itself
         return erasure.erase_block
+    erasure = cast("Erasure", erasure)
     left, right = np.ascontiguousarray(erasure.left.T), erasure.right.T
     center, offset = erasure.center, erasure.offset
     few = max(1, CENTRED // erasure.n_features)

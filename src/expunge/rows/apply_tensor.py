@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from expunge.concept import Concept
     from expunge.conditional import ConditionalErasure
     from expunge.erasure import Erasure
-    from expunge.fold_erasure import FoldErasure
+    from expunge.nonlinear_erasure import NonlinearErasure
 
 __all__ = [
     "affine",
@@ -35,8 +35,7 @@ __all__ = [
     "apply_to_tensor",
     "copy_serially",
     "double",
-    "fold_factors",
-    "folded",
+    "under_autocast",
 ]
 
 SMALL = 1 << 17  # numbers below which one expression beats a pass by blocks
@@ -50,7 +49,6 @@ Factors = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | 
 # beside the erasures and not inside them: they stay frozen, and are pickled without it
 _copies: WeakKeyDictionary[Erasure, dict[torch.device, Factors]]
 _copies = WeakKeyDictionary()
-_folds: WeakKeyDictionary[Any, dict[torch.device, dict[str, Any]]] = WeakKeyDictionary()
 
 
 def affine(
@@ -82,7 +80,7 @@ def affine(
     >>> affine(x, u, u.T, None, None)
     tensor([0., 4.], dtype=torch.bfloat16)
     """
-    if _under_autocast(x):
+    if under_autocast(x):
         with torch.autocast(x.device.type, enabled=False):
             return affine(x, left, right, center, offset)
     work = torch.promote_types(x.dtype, left.dtype)
@@ -93,7 +91,7 @@ def affine(
 
 
 def apply_to_tensor(
-    erasure: Erasure | FoldErasure,
+    erasure: Erasure | NonlinearErasure,
     X: torch.Tensor,
     out: torch.Tensor | None = None,
     *,
@@ -106,7 +104,7 @@ def apply_to_tensor(
 
     Parameters
     ----------
-    erasure : Erasure or FoldErasure
+    erasure : Erasure or NonlinearErasure
     X : tensor of shape (..., d)
     out : tensor of the shape, type and device of the result, optional
         Where to write; may be `X` itself.
@@ -132,7 +130,7 @@ def apply_to_tensor(
     if not X.is_floating_point():
         X = X.to(double(X.device))
     if not hasattr(erasure, "offset"):  # not affine
-        return _apply_fold(erasure, X, out, check=check)
+        return _apply_nonlinear(erasure, X, out, check=check)
     erasure = cast("Erasure", erasure)
     factors = _factors(erasure, X)
     plain = _is_plain(X)
@@ -156,93 +154,24 @@ def apply_to_tensor(
     return _checked(out, X) if check else out
 
 
-def _apply_fold(
-    fold: Any, X: torch.Tensor, out: torch.Tensor | None, *, check: bool
+def _apply_nonlinear(
+    found: NonlinearErasure, X: torch.Tensor, out: torch.Tensor | None, *, check: bool
 ) -> torch.Tensor:
-    """A fold of rows where they are; plain ones of the CPU by the blocks of NumPy."""
+    """A map that no matrix does, where rows are; plain ones of the CPU by the blocks of NumPy."""
+    from expunge.rows.nonlinear_tensor import nonlinear, nonlinear_factors  # which knows this file
+
     plain = _is_plain(X)
     if out is not None:
         _check_out(out, X, plain)
     if plain and X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
         target = None if out is None else out.detach().numpy()
-        array = apply_to_array(fold, X.detach().resolve_neg().numpy(), target, check=check)
+        array = apply_to_array(found, X.detach().resolve_neg().numpy(), target, check=check)
         return torch.from_numpy(array) if out is None else out
-    if fold not in _folds or X.device not in _folds[fold]:
-        with torch.inference_mode(False):
-            _folds.setdefault(fold, {})[X.device] = fold_factors(fold, X.device)
-    found = folded(X, _folds[fold][X.device])
+    parts = nonlinear_factors(found, X.device, keep=type(X) in ORDINARY)
+    moved = nonlinear(X, found.file_kind, parts, found.strength)
     if out is not None:
-        found = out.copy_(found)
-    return _checked(found, X) if check and plain else found
-
-
-def fold_factors(fold: Any, device: torch.device) -> dict[str, Any]:
-    """The parts of a `FoldErasure` as tensors, for `folded`.
-
-    Parameters
-    ----------
-    fold : FoldErasure
-    device : torch.device
-
-    Returns
-    -------
-    dict
-    """
-
-    def here(values: Any) -> torch.Tensor:
-        return torch.tensor(np.asarray(values), dtype=double(device), device=device)
-
-    names = ("coef", "intercept", "center", "shifts", "left", "right", "maps", "last")
-    cells = [
-        tuple(here(part) for part in (r.centers, r.units, r.potentials, r.shifts, r.width))
-        for r in fold.cells
-    ]
-    closing = fold.closing
-    return {
-        **{name: here(getattr(fold, name)) for name in names},
-        "cells": cells,
-        "closing": (
-            here(closing.left),
-            here(closing.right),
-            _copied(closing.center, device),
-            _copied(closing.offset, device),
-        ),
-        "strength": fold.strength,
-    }
-
-
-def folded(x: torch.Tensor, parts: dict[str, Any]) -> torch.Tensor:
-    """A fold as one differentiable expression; the predicted class is taken as given.
-
-    Parameters
-    ----------
-    x : tensor of shape (..., d)
-    parts : dict
-        Of `fold_factors`.
-
-    Returns
-    -------
-    tensor of the shape and type of x
-    """
-    if _under_autocast(x):
-        with torch.autocast(x.device.type, enabled=False):
-            return folded(x, parts)
-    work = torch.promote_types(x.dtype, parts["center"].dtype)
-    y = x.to(work)
-    codes = ((y - parts["center"]) @ parts["coef"] + parts["intercept"]).argmax(dim=-1)
-    z = y + parts["shifts"][codes]
-    coordinates = (z - parts["center"]) @ parts["right"].T
-    mapped = (parts["maps"][codes] @ coordinates.unsqueeze(-1)).squeeze(-1)
-    z = z + mapped @ parts["left"].T
-    for centers, units, potentials, shifts, width in parts["cells"]:
-        scores = 2 * (z / units) @ centers.T - (centers**2).sum(dim=1) + potentials[codes]
-        shares = torch.softmax(scores / width, dim=-1)
-        each = torch.stack([shares @ shift for shift in shifts], dim=-2)
-        at = codes[..., None, None].expand(*codes.shape, 1, z.shape[-1])
-        z = z + each.gather(-2, at).squeeze(-2)
-    z = affine(z + parts["last"][codes], *parts["closing"])
-    moved: torch.Tensor = y + parts["strength"] * (z - y)
-    return moved.to(x.dtype)
+        moved = out.copy_(moved)
+    return _checked(moved, X) if check and plain else moved
 
 
 def _checked(out: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
@@ -304,7 +233,7 @@ def apply_conditional_to_tensor(
     tensor of shape (n, d), on the device of X
         Of its type if that is floating, else float64.
     """
-    if _under_autocast(X):
+    if under_autocast(X):
         with torch.autocast(X.device.type, enabled=False):
             return apply_conditional_to_tensor(erasure, X, concept)
     if not X.is_floating_point():
@@ -345,7 +274,7 @@ def _copied(values: Any, device: torch.device) -> torch.Tensor | None:
     return None if values is None else torch.tensor(values, dtype=double(device), device=device)
 
 
-def _under_autocast(x: torch.Tensor) -> bool:
+def under_autocast(x: torch.Tensor) -> bool:
     """Whether products would be rounded to half precision behind our back."""
     kind = x.device.type
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
