@@ -11,7 +11,7 @@ Only x is needed. What is left of the class is what of it x does not determine, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from expunge.meta import plain_meta
 from expunge.nonlinear_erasure import NonlinearErasure, frozen
 from expunge.rows.apply import block_map
 
-__all__ = ["Cells", "FoldErasure", "soft_cells"]
+__all__ = ["Cells", "FoldErasure", "moved", "soft_cells"]
 
 FEW = 1 << 20  # distances held at once
 PARTS = ("coef", "intercept", "center", "shifts", "left", "right", "maps", "last")
@@ -37,7 +37,7 @@ ROUNDS = ("cell_centers", "cell_units", "cell_potentials", "cell_shifts", "cell_
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """One round of local moves: cells that hold the same share of every class, and their shifts.
+    """One layout of local moves: cells that hold the same share of every class, and their shifts.
 
     Attributes
     ----------
@@ -57,15 +57,22 @@ class Cells:
     shifts: Array
     width: float
 
-    def move(self, X: Array, code: int) -> None:
-        """Move rows (n x d) of one class, in place."""
-        few = max(1, FEW // len(self.centers))
-        for lo in range(0, len(X), few):
-            X[lo : lo + few] += self.shares(X[lo : lo + few], code) @ self.shifts[code]
-
     def shares(self, X: Array, code: int) -> Array:
         """How much (n x J) each row of a class belongs to each cell."""
         return soft_cells(X / self.units, self.centers, self.potentials[code], self.width)
+
+
+def moved(X: Array, codes: NDArray[np.intp], layouts: Sequence[Cells]) -> Array:
+    """Rows (n x d) of classes (n,) after one round: each by the mean of what layouts shift it."""
+    found = X.copy()
+    few = max(1, FEW // max(len(cells.centers) for cells in layouts))
+    for code in np.unique(codes):
+        own = np.flatnonzero(codes == code)
+        for lo in range(0, len(own), few):
+            at = own[lo : lo + few]
+            for cells in layouts:
+                found[at] += cells.shares(X[at], code) @ (cells.shifts[code] / len(layouts))
+    return found
 
 
 def soft_cells(Z: Array, centers: Array, potentials: Array, width: float) -> Array:
@@ -103,8 +110,8 @@ class FoldErasure(NonlinearErasure):
         The classes.
     closing : Erasure
         Applied at the end.
-    cells : sequence of Cells
-        Rounds of local moves before that.
+    cells : sequence of sequences of Cells
+        Rounds of local moves before that, each the mean of what its layouts move.
     strength : float
         From 0, the identity, to 1.
     meta : mapping, optional
@@ -142,7 +149,7 @@ class FoldErasure(NonlinearErasure):
         labels: Any,
         *,
         closing: Erasure,
-        cells: Sequence[Cells] = (),
+        cells: Sequence[Sequence[Cells]] = (),
         strength: float = 1.0,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
@@ -154,7 +161,8 @@ class FoldErasure(NonlinearErasure):
         self.shifts, self.left, self.right, self.maps = (parts[name] for name in PARTS[3:7])
         self.last = parts["last"]
         self.labels: tuple[Label, ...] = tuple(labels)
-        self.closing, self.cells, self.strength = closing, tuple(cells), float(strength)
+        self.cells = tuple(tuple(layouts) for layouts in cells)
+        self.closing, self.strength = closing, float(strength)
         self._meta = plain_meta(meta)
         c, d, r = len(self.labels), self.center.size, self.left.shape[-1]
         wanted = dict(zip(PARTS, _shapes(c, d, r), strict=True))
@@ -196,12 +204,8 @@ class FoldErasure(NonlinearErasure):
             coordinates[own] = coordinates[own] @ self.maps[code].T
         if self.left.shape[1]:
             subtract_product(block, -coordinates, np.ascontiguousarray(self.left.T))
-        for cells in self.cells:
-            for code in range(len(self.labels)):
-                own = np.flatnonzero(codes == code)
-                moved = block[own]
-                cells.move(moved, code)
-                block[own] = moved
+        for layouts in self.cells:
+            block[:] = moved(block, codes, layouts)
         block += self.last[codes]
         block_map(self.closing, narrow=False)(block)
         return np.asarray(scores)
@@ -219,9 +223,10 @@ class FoldErasure(NonlinearErasure):
         closing = (self.closing.left, self.closing.right, center, offset)
         found.update(zip(CLOSING, closing, strict=True))
         if self.cells:
-            rounds = [(r.centers, r.units, r.potentials, r.shifts, r.width) for r in self.cells]
-            stacked = [np.stack(list(map(np.asarray, each))) for each in zip(*rounds, strict=True)]
-            found.update(zip(ROUNDS, stacked, strict=True))
+            for name, part in zip(ROUNDS, fields(Cells), strict=True):
+                found[name] = np.array(
+                    [[getattr(one, part.name) for one in layouts] for layouts in self.cells]
+                )
         return found
 
     @classmethod
@@ -233,12 +238,15 @@ class FoldErasure(NonlinearErasure):
 
     @classmethod
     def _from_file(cls, header: Mapping[str, Any], tensors: Mapping[str, Any]) -> Self:
-        rounds = [tensors[name] for name in ROUNDS if name in tensors]
+        rounds = zip(*(tensors[name] for name in ROUNDS if name in tensors), strict=True)
         return cls(
             **{name: tensors[name] for name in PARTS},
             labels=header["labels"],
             closing=Erasure(*(tensors[name] for name in CLOSING)),
-            cells=[Cells(a, b, c, d, float(e)) for a, b, c, d, e in zip(*rounds, strict=True)],
+            cells=[
+                [Cells(a, b, c, d, float(e)) for a, b, c, d, e in zip(*layouts, strict=True)]
+                for layouts in rounds
+            ],
             strength=header["strength"],
             meta=header["meta"],
         )
@@ -256,10 +264,13 @@ def _shapes(c: int, d: int, r: int) -> tuple[tuple[int, ...], ...]:
     return (d, c), (c,), (d,), (c, d), (d, r), (r, d), (c, r, r), (c, d)
 
 
-def _fit(rounds: Sequence[Cells], c: int, d: int) -> bool:
-    """Whether cells are those of c classes and d features, and numbers."""
-    for cells in rounds:
-        J = len(cells.centers)
+def _fit(rounds: Sequence[Sequence[Cells]], c: int, d: int) -> bool:
+    """Whether cells are those of c classes and d features, as many in each layout, and numbers."""
+    if not all(rounds) or len({len(layouts) for layouts in rounds}) > 1:
+        return False
+    every = [cells for layouts in rounds for cells in layouts]
+    J = len(every[0].centers) if every else 0
+    for cells in every:
         shapes = (J, d), (d,), (c, J), (c, J, d)
         parts = cells.centers, cells.units, cells.potentials, cells.shifts
         if any(part.shape != shape for part, shape in zip(parts, shapes, strict=True)):

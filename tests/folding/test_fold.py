@@ -158,7 +158,7 @@ def test_cells_hold_every_class_in_the_same_shares():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 4000)
     X = rng.normal(size=(4000, 2)) + 1.5 * y[:, None]
-    cells = fit_cells(X, y, np.ones(4000), np.array([0.5, 0.5]), rng)
+    cells = fit_cells(X, y, np.ones(4000), np.array([0.5, 0.5]), 500, rng)
     shares = np.stack([cells.shares(X[y == k], k).mean(axis=0) for k in (0, 1)])
     apart = np.abs(shares[0] - shares[1]).sum()
     plain = Cells(cells.centers, cells.units, 0 * cells.potentials, cells.shifts, cells.width)
@@ -326,3 +326,14 @@ def test_a_choice_of_leace_says_what_was_read_after_both():
     X[:, 0] += 9 * y
     with pytest.warns(ex.NothingToFold, match=r"after it, .* after LEACE"):
         ex.FoldEraser().fit(X, y)
+
+
+def test_rows_that_fall_together_in_a_round_are_saved_all_the_same(tmp_path):
+    """With few different rows, later rounds have fewer of them than the first."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 200)
+    X = (rng.random((200, 4)) < 0.3 + 0.5 * y[:, None]).astype(float)
+    fold = ex.FoldEraser(rounds=3, shrinkage="none").fit(X, y).erasure_
+    assert len(fold.cells) == 3
+    fold.save(tmp_path / "fold.safetensors")
+    assert_allclose(ex.FoldErasure.load(tmp_path / "fold.safetensors").transform(X), fold(X))

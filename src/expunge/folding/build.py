@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from expunge.concept import Concept, Label
 from expunge.erasure import Erasure
-from expunge.fold_erasure import Cells, FoldErasure
+from expunge.fold_erasure import Cells, FoldErasure, moved
 from expunge.folding.class_predictor import LinearPredictor
 from expunge.folding.gaussian import ClassMoments, GaussianMaps, gaussian_maps
-from expunge.folding.local_moves import MOST_ROWS, fit_cells
+from expunge.folding.local_moves import MOST_ROWS, cells_for, fit_cells
 from expunge.game.oblique import least_change
 from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.parallel import map_spans
 from expunge.rows.base import Rows
 from expunge.rows.lazy_rows import JoinedRows
 from expunge.rows.mapped import MappedRows
@@ -29,6 +30,7 @@ MOST_NUMBERS = 1 << 26  # in the moments of all classes and parts
 EXACT = 1e-10  # what rounding may leave of the covariance with the concept
 ROUNDING = 1e-12  # spread of a column after the moves, relative to its mean, that is none
 FEWEST = 2  # rows of a class that have a covariance
+LAYOUTS = 4  # of cells in a round, whose mean has less noise than one
 
 
 @dataclass(frozen=True)
@@ -248,15 +250,27 @@ def _with_rounds(
     w = np.ones(len(index)) if weights is None else weights[index]
     own = codes[index]
     shares = np.bincount(own, weights=w, minlength=len(fold.labels)) / w.sum()
-    cells: list[Cells] = []
-    for _ in range(rounds):
-        found = fit_cells(X, own, w, shares, rng)
-        if found is None:
-            break
-        for code in range(len(shares)):
-            at = np.flatnonzero(own == code)
-            moved = X[at]
-            found.move(moved, code)
-            X[at] = moved
-        cells.append(found)
+    J = cells_for(X, rng)
+    cells: list[list[Cells]] = []
+    for _ in range(rounds if J > 1 else 0):
+        layouts = _layouts(X, own, w, shares, J, rng)
+        X = moved(X, own, layouts)
+        cells.append(layouts)
     return fold.with_(cells=cells)
+
+
+def _layouts(
+    X: Array,
+    codes: NDArray[np.intp],
+    weights: Array,
+    shares: Array,
+    J: int,
+    rng: np.random.Generator,
+) -> list[Cells]:
+    """Several layouts of cells, each from other centres, in threads."""
+    seeds = rng.integers(1 << 62, size=LAYOUTS)
+
+    def layout(number: int, _: int) -> Cells:
+        return fit_cells(X, codes, weights, shares, J, np.random.default_rng(seeds[number]))
+
+    return map_spans(layout, LAYOUTS, J * len(X), span=1)

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from expunge.fold_erasure import Cells, soft_cells
 from expunge.linalg import Array
 
-__all__ = ["MOST_ROWS", "fit_cells"]
+__all__ = ["MOST_ROWS", "cells_for", "fit_cells"]
 
 CELLS = 1000
 ROWS_PER_CELL = 7  # fewer cells where there are fewer rows
 MOST_ROWS = 40_000  # that cells are fitted on
 SOFT = 0.05  # width of the borders, in squared distances to the nearest centre
 NARROW = 1e-4  # squared distance to a centre, relative to the spread, below which it is rounding
-FIRM = 20.0  # rows from which half of a shift is believed
+FIRM = 5.0  # rows from which half of a shift is believed
 LLOYD, TURNS = 3, 3  # steps of the centres alone, and with potentials
 STEPS, RENEWALS = 8, 3  # of potentials: with one kernel, and kernels on a level
 LATER = 3  # levels of borders, at the least
@@ -30,13 +30,20 @@ EVEN = 0.02  # share of the rows in a wrong cell at which potentials will do
 SHARP = 0.5  # width while potentials are found, relative to that of the borders
 
 
+def cells_for(X: Array, rng: np.random.Generator) -> int:
+    """How many cells rows (n x d) can fill: no more than there are different rows."""
+    J = min(CELLS, len(X) // ROWS_PER_CELL)
+    return min(J, len(np.unique(X[rng.permutation(len(X))[: 4 * J]], axis=0))) if J > 1 else J
+
+
 def fit_cells(
     X: Array,
     codes: NDArray[np.intp],
     weights: Array,
     shares: Array,
+    J: int,
     rng: np.random.Generator,
-) -> Cells | None:
+) -> Cells:
     """Cells and shifts for rows of known or predicted class.
 
     Parameters
@@ -46,21 +53,17 @@ def fit_cells(
     weights : array of shape (n,)
     shares : array of shape (c,)
         Weights of the classes, which add up to 1.
+    J : int
+        How many cells; at least 2.
     rng : Generator
 
     Returns
     -------
-    Cells or None
-        None where there are too few rows.
+    Cells
     """
-    J = min(CELLS, len(X) // ROWS_PER_CELL)
     spread = X.std(axis=0)
     units = np.where(spread > 0, spread, 1.0) * np.sqrt(X.shape[1])
     Z = X / units
-    distinct = len(np.unique(Z[rng.permutation(len(Z))[: 4 * J]], axis=0)) if J > 1 else 0
-    J = min(J, distinct)
-    if J < 2:
-        return None
     centers = _lloyd(Z, weights, J, rng)
     wide = float(np.mean((Z - Z.mean(axis=0)) ** 2)) * Z.shape[1]
     nearest = float(np.median(_squares(Z, centers).min(axis=1)))

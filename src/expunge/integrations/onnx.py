@@ -231,15 +231,19 @@ def _folded(fold: FoldErasure, x: str, constant: Any, step: Any) -> str:
         read = step("MatMul", step("Sub", z, center), constant("right", fold.right.T))
         maps = [step("MatMul", read, constant(f"map{k}", fold.maps[k].T)) for k in every]
         z = step("Add", z, step("MatMul", chosen(maps), constant("left", fold.left.T)))
-    for number, cells in enumerate(fold.cells):
-        read = constant(f"cells{number}", 2 * cells.centers.T / cells.units[:, None] / cells.width)
-        near, moves = step("MatMul", z, read), []
-        for k in every:
-            own = (cells.potentials[k] - (cells.centers**2).sum(axis=1)) / cells.width
-            shares = step("Add", near, constant(f"cells{number}_{k}", own))
-            shares = step("Softmax", shares, axis=-1)
-            moves.append(step("MatMul", shares, constant(f"moves{number}_{k}", cells.shifts[k])))
-        z = step("Add", z, chosen(moves))
+    for number, layouts in enumerate(fold.cells):
+        start = z
+        for place, cells in enumerate(layouts):
+            name = f"{number}_{place}"
+            read = 2 * cells.centers.T / cells.units[:, None] / cells.width
+            near, moves = step("MatMul", start, constant(f"cells{name}", read)), []
+            for k in every:
+                own = (cells.potentials[k] - (cells.centers**2).sum(axis=1)) / cells.width
+                shares = step("Add", near, constant(f"cells{name}_{k}", own))
+                shares = step("Softmax", shares, axis=-1)
+                by = constant(f"moves{name}_{k}", cells.shifts[k] / len(layouts))
+                moves.append(step("MatMul", shares, by))
+            z = step("Add", z, chosen(moves))
     z = step("Add", z, chosen([constant(f"last{k}", fold.last[k]) for k in every]))
     return _affine(fold.closing, z, constant, step, "closing_")
 

@@ -77,13 +77,15 @@ def _folded(y: torch.Tensor, parts: Parts) -> torch.Tensor:
     coordinates = (z - parts["center"]) @ parts["right"].T
     mapped = (parts["maps"][codes] @ coordinates.unsqueeze(-1)).squeeze(-1)
     z = z + mapped @ parts["left"].T
-    rounds = [parts[name] for name in ROUNDS if name in parts]
-    for centers, units, potentials, shifts, width in zip(*rounds, strict=True):
-        scores = 2 * (z / units) @ centers.T - (centers**2).sum(dim=1) + potentials[codes]
-        shares = torch.softmax(scores / width, dim=-1)
-        each = torch.stack([shares @ shift for shift in shifts], dim=-2)
-        at = codes[..., None, None].expand(*codes.shape, 1, z.shape[-1])
-        z = z + each.gather(-2, at).squeeze(-2)
+    at = codes[..., None, None].expand(*codes.shape, 1, z.shape[-1])
+    for layouts in zip(*(parts[name] for name in ROUNDS if name in parts), strict=True):
+        move = torch.zeros_like(z)
+        for centers, units, potentials, shifts, width in zip(*layouts, strict=True):
+            scores = 2 * (z / units) @ centers.T - (centers**2).sum(dim=1) + potentials[codes]
+            shares = torch.softmax(scores / width, dim=-1)
+            each = torch.stack([shares @ shift for shift in shifts], dim=-2)
+            move = move + each.gather(-2, at).squeeze(-2)
+        z = z + move / len(layouts[0])
     return affine(z + parts["last"][codes], *(parts[name] for name in CLOSING))
 
 
