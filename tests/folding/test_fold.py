@@ -324,7 +324,7 @@ def test_a_choice_of_leace_says_what_was_read_after_both():
     y = rng.integers(0, 2, 1500)
     X = rng.normal(size=(1500, 5))
     X[:, 0] += 9 * y
-    with pytest.warns(ex.NothingToFold, match=r"after it, .* after LEACE"):
+    with pytest.warns(ex.NothingToFold, match=r"after the fold, .* after LEACE"):
         ex.FoldEraser().fit(X, y)
 
 

@@ -257,7 +257,7 @@ class FoldEraser(BaseEraser):
 
 def _readings(choice: Choice) -> str:
     told = {name: f"{100 * value:.1f} %" for name, value in choice.accuracy.items()}
-    return f"a probe of held-out rows tells {told['fold']} after it, {told['leace']} after LEACE"
+    return f"a probe tells {told['fold']} of held-out rows after the fold, {told['leace']} after LEACE"
 
 
 def _warn(why: str) -> None:

@@ -20,8 +20,8 @@ FOLDS: tuple[dict[str, Any], ...] = (
     {"transport": "shift"},
     {},
     {"rounds": 1},
-    {"rounds": 3},
-    {"rounds": 10},
+    {"rounds": 2},
+    {"rounds": 5},
 )
 INLP_RANKS = (4, 16, 64)
 SHARES = (0.1, 0.25, 0.5)  # of the directions, for the projection that is no longer linear's own
