@@ -18,7 +18,7 @@ from expunge.integrations.attended import cached_tokens, keys_attended, padding_
 from expunge.integrations.intercept import intercepting
 from expunge.optional import require
 
-__all__ = ["Call", "Calls"]
+__all__ = ["Call", "Calls", "n_tokens", "unclear"]
 
 torch = require("torch", "transformers")
 
@@ -132,7 +132,7 @@ class Calls:
         if call is None:
             return torch.ones((b, t), dtype=torch.bool, device=hidden.device), 0
         mask = call.given["attention_mask"]
-        n_tokens = _n_tokens(call.given)
+        tokens = n_tokens(call.given)
         for inner in self.inside[name]:
             found = self._open().get(inner, [])
             own = found[-1].given["attention_mask"] if found else None
@@ -147,7 +147,7 @@ class Calls:
             keys = torch.ones((b, cached + t), dtype=torch.bool, device=hidden.device)
             keys[:, cached:] &= ~self._padding(name, call, (b, t)).to(hidden.device)
         fits = keys is not None and keys.shape[0] in (1, b) and keys.shape[1] >= cached + t
-        if not fits or n_tokens not in (None, (b, t)):
+        if not fits or tokens not in (None, (b, t)):
             raise unclear(name, hidden, mask, "attention mask")
         return keys.to(hidden.device).expand(b, -1), cached
 
@@ -208,7 +208,7 @@ def unclear(name: str, hidden: Any, beside: Any, what: str) -> InputError:
     )
 
 
-def _n_tokens(given: Mapping[str, Any]) -> tuple[int, int] | None:
+def n_tokens(given: Mapping[str, Any]) -> tuple[int, int] | None:
     """Texts and new tokens of a call, where it is given tokens."""
     for key in ("input_ids", "inputs_embeds"):
         if isinstance(given[key], torch.Tensor):

@@ -135,6 +135,13 @@ def as_erasures(model: Any, erasures: Mapping[str, Any]) -> dict[str, RowMap]:
         except InputError as error:
             problem = f"What is to be done at {name!r} is not an Erasure"
             raise InputError(problem, error.received, error.remedy) from error
+        twice = sorted(found.keys() & set(full.values()))
+        if twice:
+            raise InputError(
+                "There is more than one erasure for a module",
+                f"{', '.join(map(repr, twice[:3]))}, which {name!r} names too",
+                "Name every module once; one `erasing` inside another does both, in that order",
+            )
         found.update(dict.fromkeys(full.values(), erasure))
     return found
 

@@ -68,9 +68,10 @@ def scrub(
     ----------
     model : torch.nn.Module
         A Hugging Face model, or any other module.
-    data : sequence of str, or iterable of batches
-        Texts (then `tokenizer` is needed); or a DataLoader or list whose batches are what the model
-        takes: mappings, with the labels under "labels" or as ``(batch, labels)``.
+    data : sequence or iterable of str, or iterable of batches
+        Texts (then `tokenizer` is needed): a list, a series, a column of a dataset, also of one
+        that comes as a stream (IterableDataset). Or a DataLoader or list whose batches are texts or
+        what the model takes: mappings, with the labels under "labels" or as ``(batch, labels)``.
     labels : sequence or None
         The concept: one label per text in the order of the data, which then must not be shuffled;
         or with ``labels_per="token"`` one list per text, with one label per token. None if the

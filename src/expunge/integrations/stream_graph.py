@@ -15,7 +15,8 @@ from typing import Any
 
 from expunge.errors import InputError
 from expunge.integrations.hidden_states import first_states, in_output
-from expunge.integrations.module_names import base_model, blocks_of
+from expunge.integrations.layer_parts import blocks_of
+from expunge.integrations.module_names import base_model
 from expunge.optional import require
 
 __all__ = ["Product", "Run", "Stream", "readers_of", "run_with_graph", "stream_of"]
