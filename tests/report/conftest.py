@@ -11,7 +11,6 @@ from expunge.data import load_glove
 from expunge.report import render
 from expunge.report.values import cleaned
 
-
 MODEL = {  # what the evaluation of a scrubbed model gives
     "layers": [f"encoder.layer.{i}" for i in range(4)],
     "texts": 600,

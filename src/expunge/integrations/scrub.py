@@ -274,11 +274,13 @@ class _LayerFit:
         self.eraser, self.size, self.rng = eraser, size, rng
         self.n = 0
         self.sample: tuple[NDArray[Any], ...] | None = None
+        self.found: tuple[float | None, float | None] | None = None  # measured as the rows are
 
     def add(self, rows: Any, labels: NDArray[Any], texts: NDArray[np.intp]) -> None:
         """One more batch of rows, a tensor on any device, with the text each belongs to."""
         self.eraser.partial_fit(rows, labels)
         self.n += len(rows)
+        self.found = None
         new: tuple[NDArray[Any], ...] = (
             self.rng.random(len(rows)),
             as_rows(rows),
@@ -319,11 +321,15 @@ class _LayerFit:
         """Bits and share of the loss that a linear predictor gains on texts it has not seen."""
         if not self.size or self.sample is None:
             return None, None
+        if erasure is None and self.found is not None:
+            return self.found
         _, rows, labels, texts = self.sample
         kind = self.eraser.concept_type
         concept = check_concept(labels, len(rows), concept_type=kind, name="labels", whole=False)
-        rows = rows if erasure is None else erasure.transform(rows)
-        return held_out_gain(rows, concept, SEED, texts)
+        if erasure is not None:
+            return held_out_gain(erasure.transform(rows), concept, SEED, texts)
+        self.found = held_out_gain(rows, concept, SEED, texts)
+        return self.found
 
 
 def _check_eraser(eraser: Any) -> Any:

@@ -116,8 +116,8 @@ class ScrubEvaluation:
         from expunge.report.values import cleaned
 
         found = cleaned(self.to_dict())
-        section = model_section({"model": found})
-        page = render_page("What scrubbing does to a model", [section], data=found)
+        sections = [section for section in (model_section({"model": found}),) if section]
+        page = render_page("What scrubbing does to a model", sections, data=found)
         write_atomically(path, page.encode())
 
     def _rows(self) -> list[list[Any]]:
