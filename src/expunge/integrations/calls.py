@@ -23,6 +23,9 @@ __all__ = ["Call", "Calls", "n_tokens", "unclear"]
 torch = require("torch", "transformers")
 
 TEXT = {"input_ids", "attention_mask"}
+# kinds of models whose layers run on states of shape (tokens, texts, d): with as many tokens as
+# texts the shape does not show it
+TOKENS_FIRST = {"xlnet", "fsmt", "mask2former", "oneformer", "bridgetower"}
 OTHER = {"pixel_values", "input_features", "input_values", "pixel_values_videos"}
 KEPT = ("input_ids", "inputs_embeds", "attention_mask", "use_cache")
 
@@ -37,12 +40,15 @@ class Call:
         Its arguments, as far as they tell of tokens.
     cached : int or None
         Tokens that were in the cache before; None if that is not known, but some were.
+    rows : int or None
+        How many images or sounds it was given, where it was given these.
     memo : dict
         What was worked out for one layer and holds for the others.
     """
 
     given: dict[str, Any]
     cached: int | None = 0
+    rows: int | None = None
     memo: dict[Any, Any] = field(default_factory=dict)
 
 
@@ -60,6 +66,7 @@ class Calls:
     def __init__(self, modules: dict[str, Any], names: Any) -> None:
         self.modules = modules
         self.around = {name: _stack_around(modules, name) for name in names}
+        self.outside = {name: _text_stacks_around(modules, self.around[name]) for name in names}
         self.inside = {name: self._mask_takers(name) for name in names}
         self.local = threading.local()  # .open: the calls going on in a thread, by stack
         self.again: dict[int, dict[str, Call]] = {}  # by thread: calls that backward goes through
@@ -76,7 +83,7 @@ class Calls:
         self.again.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: vars(self)[key] for key in ("modules", "around", "inside")}
+        return {key: vars(self)[key] for key in ("modules", "around", "outside", "inside")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -85,7 +92,7 @@ class Calls:
     def stacks(self) -> set[str]:
         """Names of the modules whose calls tell of tokens."""
         around = {name for name in self.around.values() if name is not None}
-        return around.union(*self.inside.values())
+        return around.union(*self.inside.values(), *self.outside.values())
 
     def of(self, name: str) -> Call | None:
         """The call of the stack around a module; None where nothing around it takes tokens."""
@@ -132,6 +139,8 @@ class Calls:
         if call is None:
             return torch.ones((b, t), dtype=torch.bool, device=hidden.device), 0
         mask = call.given["attention_mask"]
+        if mask is None:
+            mask = self._mask_outside(name, call)
         tokens = n_tokens(call.given)
         for inner in self.inside[name]:
             found = self._open().get(inner, [])
@@ -147,9 +156,35 @@ class Calls:
             keys = torch.ones((b, cached + t), dtype=torch.bool, device=hidden.device)
             keys[:, cached:] &= ~self._padding(name, call, (b, t)).to(hidden.device)
         fits = keys is not None and keys.shape[0] in (1, b) and keys.shape[1] >= cached + t
-        if not fits or tokens not in (None, (b, t)):
+        if not fits or tokens not in (None, (b, t)) or self._tokens_first(name, hidden, call):
             raise unclear(name, hidden, mask, "attention mask")
         return keys.to(hidden.device).expand(b, -1), cached
+
+    def _mask_outside(self, name: str, call: Call) -> Any:
+        """The mask that a stack around this one got for the same tokens and did not pass on."""
+        for stack in self.outside[name]:
+            for other in self._open().get(stack, [])[-1:]:
+                same = any(
+                    call.given[key] is not None and call.given[key] is other.given[key]
+                    for key in ("input_ids", "inputs_embeds")
+                )
+                if same and other.given["attention_mask"] is not None:
+                    return other.given["attention_mask"]
+        return None
+
+    def _tokens_first(self, name: str, hidden: Any, call: Call) -> bool:
+        """Whether the states are of shape (tokens, texts, d), or may be."""
+        b, t = hidden.shape[:2]
+        if b == t:
+            return b > 1 and bool(self._kinds(name) & TOKENS_FIRST)
+        return call.rows is not None and t == call.rows != b
+
+    def _kinds(self, name: str) -> set[Any]:
+        """Kinds of the models that a module is in, as their configurations say."""
+        parts = name.split(".")
+        above = [".".join(parts[:i]) for i in range(len(parts) + 1)]
+        configs = (getattr(self.modules[outer], "config", None) for outer in above)
+        return {getattr(config, "model_type", None) for config in configs}
 
     def _padding(self, name: str, call: Call, shape: tuple[int, int]) -> Any:
         """Padding of a decoder that was given no mask, behind an encoder that has one."""
@@ -159,8 +194,7 @@ class Calls:
         if ids is None or ids.shape != shape or not stack or "decoder_input_ids" not in root:
             return torch.zeros(shape, dtype=torch.bool)
         pad, end = (getattr(config, f"{key}_token_id", None) for key in ("pad", "eos"))
-        padding = padding_after_text(ids, pad, end)
-        return padding if call.cached == 0 else torch.zeros_like(padding)
+        return padding_after_text(ids, pad, end, started=call.cached != 0)
 
     def _open(self) -> dict[str, list[Call]]:
         if not hasattr(self.local, "open"):
@@ -173,7 +207,8 @@ class Calls:
 
         def remember(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             values = {**dict(zip(names, args, strict=False)), **kwargs}
-            call = Call({key: values.get(key) for key in KEPT}, cached_tokens(values))
+            rows = next((len(values[k]) for k in OTHER if hasattr(values.get(k), "shape")), None)
+            call = Call({key: values.get(key) for key in KEPT}, cached_tokens(values), rows)
             self._open().setdefault(stack, []).append(call)
             self.local.latest[stack] = call
 
@@ -225,6 +260,19 @@ def _stack_around(modules: dict[str, Any], name: str) -> str | None:
         if not name:
             return None
         name = name.rpartition(".")[0]
+
+
+def _text_stacks_around(modules: dict[str, Any], stack: str | None) -> list[str]:
+    """Stacks of the same texts around a stack of texts, from the inside out."""
+    found: list[str] = []
+    if stack is None or not _parameters(modules[stack]) >= TEXT:
+        return found
+    while stack:
+        stack = stack.rpartition(".")[0]
+        parameters = _parameters(modules[stack])
+        if parameters >= TEXT and "decoder_input_ids" not in parameters:
+            found.append(stack)
+    return found
 
 
 def _parameters(module: Any) -> set[str]:

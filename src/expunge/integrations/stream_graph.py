@@ -143,6 +143,12 @@ def stream_of(model: Any, run: Run) -> Stream:
         )
     prefix = next(n for n, m in model.named_modules() if m is base_model(model))
     last = f"{prefix}.{blocks[-1]}" if prefix else blocks[-1]
+    if last not in run.given:
+        raise InputError(
+            "The last layer gives no hidden states, or does not run",
+            f"{type(model).__name__} with the layer {last!r}",
+            "Bake erasures at the outputs of norms, linear layers or embeddings",
+        )
     stream, nodes = Stream(), set[Any]()
     for node, scale in _summands(run.given[last], nodes):
         _add_writer(stream, node, scale)

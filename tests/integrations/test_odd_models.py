@@ -1,0 +1,143 @@
+"""Models that do things their own way: time before texts, masks not passed on, flat states."""
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+import torch
+import transformers
+from test_never_silent import FIRST, changed
+
+import expunge as ex
+from expunge.integrations.transformers import bake, collect, erasing, scrub
+
+
+def made(name, **settings):
+    torch.manual_seed(0)
+    config = tiny.config(name, settings)
+    model = transformers.AutoModel.from_config(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(4 if weight.ndim > 1 and weight.std() < 0.05 else 1)
+    return model
+
+
+def xlnet():
+    return made("XLNet", d_model=16, n_layer=2, n_head=2, d_inner=24), "layer.0"
+
+
+def fsmt():
+    torch.manual_seed(0)
+    config = transformers.FSMTConfig(
+        langs=["a", "b"], src_vocab_size=60, tgt_vocab_size=60, **tiny.BART
+    )
+    return transformers.FSMTModel(config).eval(), "encoder.layers.0"
+
+
+@pytest.mark.parametrize("kind", [xlnet, fsmt])
+@pytest.mark.parametrize("length", [9, 3])
+def test_states_with_tokens_before_texts_are_refused(kind, length):
+    """Also where there are as many texts as tokens, so that the shape does not show it."""
+    model, layer = kind()
+    batch = {key: value[:, -length:] for key, value in tiny.left_padded(3, 9).items()}
+    batch["attention_mask"] = torch.tensor([[1] * length, [1] * (length - 1) + [0], [1] * length])
+    inputs = dict(batch)
+    if kind is fsmt:
+        inputs["decoder_input_ids"] = batch["input_ids"]
+    with torch.no_grad():
+        for tokens in ("masked", "cls", "mean"):
+            with (
+                pytest.raises(ex.InputError, match="belong to which token"),
+                erasing(model, {layer: FIRST}, tokens=tokens),
+            ):
+                model(**inputs)
+        with erasing(model, {layer: FIRST}):  # all of them are all of them
+            model(**inputs)
+    with pytest.raises(ex.InputError, match="belong to which token"):
+        scrub(model, [(inputs, [0, 1, 1])], None, layer, sample=0)
+    with pytest.raises(ex.InputError, match="belong to which token"):
+        collect(model, None, [inputs], layer, "tokens")
+
+
+class QueriesFirst(torch.nn.Module):
+    """Gives states of shape (queries, images, d)."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Identity()
+
+    def forward(self, pixel_values):
+        return self.layer(pixel_values.flatten(1)[None, :, :16].expand(5, -1, -1))
+
+
+def test_queries_before_images_are_refused():
+    with pytest.raises(ex.InputError, match="belong to which token"):
+        collect(QueriesFirst(), None, [{"pixel_values": torch.ones(3, 1, 4, 4)}], "layer", "cls")
+
+
+def rwkv():
+    torch.manual_seed(0)
+    settings = {"hidden_size": 16, "num_hidden_layers": 2, "attention_hidden_size": 16}
+    config = tiny.config("Rwkv", settings)
+    return transformers.RwkvForCausalLM(config).eval()
+
+
+def test_a_mask_that_the_outer_model_does_not_pass_on():
+    model, batch = rwkv(), tiny.left_padded()
+    (at,) = changed(model, "rwkv.blocks.0", lambda: model(**batch), "masked")
+    assert torch.equal(at, batch["attention_mask"].bool())
+    states = collect(model, None, [batch], "blocks.0", "tokens")
+    assert np.bincount(states.text).tolist() == [9, 8, 7]
+
+
+def test_a_state_that_counts_no_tokens():
+    model, ids = rwkv(), torch.tensor([[7, 8, 9]])
+
+    def run():
+        state = model(ids, use_cache=True).state
+        model(ids[:, :1], state=state, use_cache=True)
+
+    first, later = changed(model, "rwkv.blocks.0", run, "cls")
+    assert first.tolist() == [[True, False, False]]
+    assert later.tolist() == [[False]]
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_padding_tokens_that_a_decoder_is_given(use_cache):
+    """By their numbers, the same with and without a cache; the first token starts the text."""
+    model, batch = tiny.encoder_decoder("T5"), tiny.left_padded()
+    ids = torch.tensor([[0, 5, 0, 6, 0]]).expand(3, -1)
+
+    def run():
+        if not use_cache:
+            model(**batch, decoder_input_ids=ids)
+            return
+        cache = None
+        for i in range(5):
+            out = model(**batch, decoder_input_ids=ids[:, i : i + 1], past_key_values=cache)
+            cache = out.past_key_values
+
+    at = torch.cat(changed(model, "decoder.block.0", run, "masked"), dim=1)
+    assert at.tolist() == [[True, True, False, True, False]] * 3
+
+
+@pytest.mark.parametrize("tokens", ["masked", "cls", "mean"])
+def test_states_that_are_flat_inside_a_layer(tokens):
+    """OPT runs its second norm on states of shape (texts * tokens, d)."""
+    model, batch = tiny.causal("OPT"), tiny.left_padded()
+    name = "model.decoder.layers.0.final_layer_norm"
+    (at,) = changed(model, name, lambda: model(**batch), tokens)
+    expected = batch["attention_mask"].bool()
+    if tokens == "cls":
+        expected = expected & (expected.cumsum(dim=1) == 1)
+    assert torch.equal(at.view(3, 9), expected)
+    states = collect(model, None, [batch], name, "tokens")
+    assert np.bincount(states.text).tolist() == [9, 8, 7]
+
+
+def test_layers_without_hidden_states_cannot_be_baked():
+    settings = dict.fromkeys(
+        ("q_groups", "k_groups", "v_groups", "post_attention_groups", "intermediate_groups"), 1
+    )
+    model = made("SqueezeBert", **tiny.BERT, **settings, output_groups=1, embedding_size=16)
+    with pytest.raises(ex.InputError, match="last layer gives no hidden states"):
+        bake(model, ex.Erasure(np.eye(16)[:, :1], np.eye(16)[:1]))
