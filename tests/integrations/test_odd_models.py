@@ -134,6 +134,80 @@ def test_states_that_are_flat_inside_a_layer(tokens):
     assert np.bincount(states.text).tolist() == [9, 8, 7]
 
 
+def test_patches_are_no_tokens_of_the_text_beside_them():
+    """As many patches, in one flat tensor, as there are tokens in all texts."""
+    torch.manual_seed(0)
+    rope = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 1e4}
+    vision = {"depth": 2, "embed_dim": 16, "hidden_size": 16, "num_heads": 2, "mlp_ratio": 1}
+    vision |= {"patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 1}
+    config = transformers.Qwen2VLConfig(
+        text_config={**tiny.LLAMA, "vocab_size": 60, "rope_parameters": rope},
+        vision_config=vision,
+        image_token_id=5,
+        video_token_id=6,
+        vision_start_token_id=7,
+        vision_end_token_id=8,
+    )
+    model = transformers.Qwen2VLForConditionalGeneration(config).eval()
+    ids = torch.randint(9, tiny.VOCAB, (3, 16), generator=torch.manual_seed(0))
+    ids[:, 2:8] = torch.tensor([7, 5, 5, 5, 5, 8])
+    mask = torch.ones_like(ids)
+    mask[1, 0] = 0
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "pixel_values": torch.randn(48, 48, generator=torch.manual_seed(0)),
+        "image_grid_thw": torch.tensor([[1, 4, 4]] * 3),
+        "mm_token_type_ids": (ids == 5).long(),
+    }
+    for part in ("visual.blocks.0", "visual.blocks.0.norm1"):
+        with (
+            pytest.raises(ex.InputError, match="belong to which token"),
+            erasing(model, {part: FIRST}, tokens="masked"),
+            torch.no_grad(),
+        ):
+            model(**inputs)
+    name = "model.language_model.layers.0"
+    (at,) = changed(model, name, lambda: model(**inputs), "masked")
+    assert torch.equal(at, mask.bool())
+
+
+@pytest.mark.parametrize("part", ["", ".fc2"])
+def test_a_mask_that_is_made_shorter_inside(part):
+    """Of 40 frames of sound a quarter is left; so is of the mask, inside the encoder."""
+    torch.manual_seed(0)
+    settings = {k: v for k, v in tiny.BART.items() if k != "max_position_embeddings"}
+    config = transformers.Speech2TextConfig(
+        **settings | tiny.SPECIAL,
+        vocab_size=tiny.VOCAB,
+        input_feat_per_channel=8,
+        conv_channels=8,
+        max_source_positions=64,
+        max_target_positions=64,
+        decoder_start_token_id=1,
+    )
+    model = transformers.Speech2TextModel(config).eval()
+    lengths = torch.tensor([40, 28, 20])
+    inputs = {
+        "input_features": torch.randn(3, 40, 8, generator=torch.manual_seed(0)),
+        "attention_mask": (torch.arange(40) < lengths[:, None]).long(),
+        "decoder_input_ids": tiny.left_padded()["input_ids"],
+    }
+    name = f"encoder.layers.0{part}"
+    (at,) = changed(model, name, lambda: model(**inputs), "masked")
+    assert at.sum(dim=1).tolist() == [10, 7, 5]
+    assert np.bincount(collect(model, None, [inputs], name, "tokens").text).tolist() == [10, 7, 5]
+    with (
+        pytest.raises(ex.InputError, match="belong to which token"),
+        erasing(model, {"encoder.layer_norm": FIRST}, tokens="masked"),
+        torch.no_grad(),
+    ):
+        model(**inputs)
+    inputs["attention_mask"] = torch.ones(3, 40).long()
+    (at,) = changed(model, "encoder.layer_norm", lambda: model(**inputs), "masked")
+    assert at.all()
+
+
 def test_layers_without_hidden_states_cannot_be_baked():
     settings = dict.fromkeys(
         ("q_groups", "k_groups", "v_groups", "post_attention_groups", "intermediate_groups"), 1

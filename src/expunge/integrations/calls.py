@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from expunge.errors import InputError
 from expunge.integrations.attended import cached_tokens, keys_attended, padding_after_text
+from expunge.integrations.hidden_states import first_states
 from expunge.integrations.intercept import intercepting
 from expunge.optional import require
 
@@ -27,6 +28,7 @@ TEXT = {"input_ids", "attention_mask"}
 # texts the shape does not show it
 TOKENS_FIRST = {"xlnet", "fsmt", "mask2former", "oneformer", "bridgetower"}
 OTHER = {"pixel_values", "input_features", "input_values", "pixel_values_videos"}
+KEEP = ("modules", "around", "outside", "inside", "layer")
 KEPT = ("input_ids", "inputs_embeds", "attention_mask", "use_cache")
 
 
@@ -42,6 +44,8 @@ class Call:
         Tokens that were in the cache before; None if that is not known, but some were.
     rows : int or None
         How many images or sounds it was given, where it was given these.
+    shape : tuple of int, or None
+        Texts and tokens of the hidden states it was given.
     memo : dict
         What was worked out for one layer and holds for the others.
     """
@@ -49,6 +53,7 @@ class Call:
     given: dict[str, Any]
     cached: int | None = 0
     rows: int | None = None
+    shape: tuple[int, ...] | None = None
     memo: dict[Any, Any] = field(default_factory=dict)
 
 
@@ -68,6 +73,7 @@ class Calls:
         self.around = {name: _stack_around(modules, name) for name in names}
         self.outside = {name: _text_stacks_around(modules, self.around[name]) for name in names}
         self.inside = {name: self._mask_takers(name) for name in names}
+        self.layer = {name: _layer_around(modules, name, self.around[name]) for name in names}
         self.local = threading.local()  # .open: the calls going on in a thread, by stack
         self.again: dict[int, dict[str, Call]] = {}  # by thread: calls that backward goes through
         self.handles = ExitStack()
@@ -83,7 +89,7 @@ class Calls:
         self.again.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: vars(self)[key] for key in ("modules", "around", "outside", "inside")}
+        return {key: vars(self)[key] for key in KEEP}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -91,7 +97,8 @@ class Calls:
 
     def stacks(self) -> set[str]:
         """Names of the modules whose calls tell of tokens."""
-        around = {name for name in self.around.values() if name is not None}
+        both = (*self.around.values(), *self.layer.values())
+        around = {name for name in both if name is not None}
         return around.union(*self.inside.values(), *self.outside.values())
 
     def of(self, name: str) -> Call | None:
@@ -110,6 +117,18 @@ class Calls:
             f"no call of {stack or 'the model'!r} that it belongs to",
             "Run the model itself",
         )
+
+    def tokens_of_flat(self, name: str, hidden: Any, call: Call | None) -> tuple[int, int] | None:
+        """Texts b and tokens t, where states of shape (b t, d) are text after text; else None.
+
+        Some layers run a part on such states. The layer around it must be called with (b, t, d).
+        """
+        tokens = None if call is None else n_tokens(call.given)
+        if hidden.ndim != 2 or tokens is None or tokens[1] < 2:
+            return None
+        found = self._open().get(self.layer[name] or "", [])
+        fits = bool(found) and found[-1].shape == tokens and len(hidden) == tokens[0] * tokens[1]
+        return tokens if fits else None
 
     def resumption(self) -> Any:
         """What to call when a backward pass is about to run the layers of the last calls again."""
@@ -142,13 +161,10 @@ class Calls:
         if mask is None:
             mask = self._mask_outside(name, call)
         tokens = n_tokens(call.given)
-        for inner in self.inside[name]:
-            found = self._open().get(inner, [])
-            own = found[-1].given["attention_mask"] if found else None
-            if isinstance(own, torch.Tensor) and own.shape == (b, t):
-                mask = own
-                break
         keys = keys_attended(mask)
+        if call.rows is not None:  # images or sound: there are not as many states as mask entries
+            keys = self._keys_inside(name, (b, t), keys)
+            mask = keys if keys is not None else mask
         cached = call.cached
         if cached is None:  # not counted: all but the new ones, if there is a mask, else some
             cached = 1 if keys is None else keys.shape[1] - t
@@ -159,6 +175,17 @@ class Calls:
         if not fits or tokens not in (None, (b, t)) or self._tokens_first(name, hidden, call):
             raise unclear(name, hidden, mask, "attention mask")
         return keys.to(hidden.device).expand(b, -1), cached
+
+    def _keys_inside(self, name: str, shape: tuple[int, int], keys: Any) -> Any:
+        """The mask for the states themselves, which a module inside the stack was given."""
+        for inner in self.inside[name]:
+            found = self._open().get(inner, [])
+            own = keys_attended(found[-1].given["attention_mask"]) if found else None
+            if own is not None and own.shape[0] in (1, shape[0]) and own.shape[1] == shape[1]:
+                return own
+        if keys is not None and bool(keys.all()):
+            return torch.ones(shape, dtype=torch.bool, device=keys.device)
+        return keys if keys is None or keys.shape[1] == shape[1] else keys[:, :0]
 
     def _mask_outside(self, name: str, call: Call) -> Any:
         """The mask that a stack around this one got for the same tokens and did not pass on."""
@@ -208,7 +235,9 @@ class Calls:
         def remember(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             values = {**dict(zip(names, args, strict=False)), **kwargs}
             rows = next((len(values[k]) for k in OTHER if hasattr(values.get(k), "shape")), None)
-            call = Call({key: values.get(key) for key in KEPT}, cached_tokens(values), rows)
+            states = first_states(args, kwargs)
+            shape = tuple(states.shape[:2]) if states is not None and states.ndim == 3 else None
+            call = Call({k: values.get(k) for k in KEPT}, cached_tokens(values), rows, shape)
             self._open().setdefault(stack, []).append(call)
             self.local.latest[stack] = call
 
@@ -226,9 +255,9 @@ class Calls:
             return []
         found = []
         while name != stack:
-            name = name.rpartition(".")[0]
-            if name != stack and "attention_mask" in _parameters(self.modules[name]):
+            if "attention_mask" in _parameters(self.modules[name]):
                 found.append(name)
+            name = name.rpartition(".")[0]
         return found
 
 
@@ -260,6 +289,17 @@ def _stack_around(modules: dict[str, Any], name: str) -> str | None:
         if not name:
             return None
         name = name.rpartition(".")[0]
+
+
+def _layer_around(modules: dict[str, Any], name: str, stack: str | None) -> str | None:
+    """The layer that a module is a part of: the nearest member of a list, below the stack."""
+    while stack is not None and name != stack:
+        outer = name.rpartition(".")[0]
+        above = outer.rpartition(".")[0]
+        if outer != stack and isinstance(modules[above], torch.nn.ModuleList):
+            return outer
+        name = outer
+    return None
 
 
 def _text_stacks_around(modules: dict[str, Any], stack: str | None) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from expunge.errors import InputError
-from expunge.integrations.calls import Call, Calls, n_tokens, unclear
+from expunge.integrations.calls import Call, Calls, unclear
 from expunge.optional import require
 
 __all__ = ["CHOICES", "Tokens", "change_at", "check_tokens", "rows_at", "without_special"]
@@ -74,7 +74,8 @@ def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any)
     if _is(tokens, "all"):
         return change(hidden)
     call = calls.of(name)
-    if (tokenwise := _unflattened(hidden, call)) is not hidden:
+    if (flat := calls.tokens_of_flat(name, hidden, call)) is not None:
+        tokenwise = hidden.view(*flat, hidden.shape[1])
         return change_at(calls, name, tokenwise, tokens, change).reshape(hidden.shape)
     if _one_per_text(name, hidden, call):
         return change(hidden)
@@ -100,7 +101,8 @@ def rows_at(calls: Calls, name: str, hidden: Any, tokens: Tokens) -> tuple[Any, 
     position is 0.
     """
     call = calls.of(name)
-    hidden = _unflattened(hidden, call)
+    if (flat := calls.tokens_of_flat(name, hidden, call)) is not None:
+        hidden = hidden.view(*flat, hidden.shape[1])
     single = _one_per_text(name, hidden, call)
     if single or _is(tokens, "mean"):
         hidden = hidden if single else _mean(hidden, _chosen(calls, name, hidden, tokens, call))
@@ -223,14 +225,6 @@ def _one_per_text(name: str, hidden: Any, call: Call | None) -> bool:
     if hidden.ndim not in (2, 3) or (hidden.ndim == 2 and texts not in (None, len(hidden))):
         raise unclear(name, hidden, None if call is None else call.given["attention_mask"], "mask")
     return bool(hidden.ndim == 2)
-
-
-def _unflattened(hidden: Any, call: Call | None) -> Any:
-    """States of shape (b t, d), text after text, as (b, t, d): some models run parts on such."""
-    tokens = None if call is None else n_tokens(call.given)
-    if hidden.ndim != 2 or tokens is None or tokens[1] < 2 or len(hidden) != tokens[0] * tokens[1]:
-        return hidden
-    return hidden.view(*tokens, hidden.shape[1])
 
 
 def _texts(given: Mapping[str, Any]) -> int | None:
