@@ -18,6 +18,7 @@ from expunge.integrations.transformers import Scrubbing, bake, erasing, scrub  #
 
 STREAM = ["Llama", "Mistral", "Mixtral", "Qwen2", "Qwen3", "Phi3", "Gemma", "GptOss"]
 STREAM += ["GPT2", "GPTNeoX", "OPT", "Mamba"]
+STREAM += ["Phi", "Cohere", "Granite", "Qwen3Moe", "DeepseekV3", "Falcon", "GPTJ", "Mpt", "Jamba"]
 NORMS = {  # names of norms whose readers take any affine erasure, and where a bias is new
     "Llama": ["layers.*.input_layernorm", "layers.*.post_attention_layernorm"],
     "GPT2": ["h.*.ln_1", "h.*.ln_2"],
@@ -99,11 +100,11 @@ def reloaded(tmp_path_factory):
 
 def stream_readers(model):
     """Norms outside attention: by name, not as `bake` finds them."""
-    inner = ("q_norm", "k_norm")
+    inner = {"self_attn", "mamba"}
     return [
         name
         for name, module in model.named_modules()
-        if "norm" in type(module).__name__.lower() and not name.endswith(inner)
+        if "norm" in type(module).__name__.lower() and not inner & set(name.split("."))
     ]
 
 
@@ -175,7 +176,7 @@ def test_adapters_are_merged():
     )
 
 
-@pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Bloom"])
+@pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Bloom", "Gemma3Text", "Olmo3"])
 def test_norms_behind_writers_are_refused(name):
     with pytest.raises(ex.InputError, match=r"between what writes.*a norm"):
         bake(tiny.causal(name), erasure())

@@ -168,6 +168,9 @@ class Calls:
         cached = call.cached
         if cached is None:  # not counted: all but the new ones, if there is a mask, else some
             cached = 1 if keys is None else keys.shape[1] - t
+        if isinstance(mask, Mapping) and keys is not None and keys.shape[1] < cached + t:
+            # only layers that see a window, the newest tokens last; those before it were there
+            keys = torch.nn.functional.pad(keys, (cached + t - keys.shape[1], 0), value=True)
         if keys is None and mask is None:
             keys = torch.ones((b, cached + t), dtype=torch.bool, device=hidden.device)
             keys[:, cached:] &= ~self._padding(name, call, (b, t)).to(hidden.device)
