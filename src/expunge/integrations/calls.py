@@ -234,13 +234,16 @@ class Calls:
     def listener(self, stack: str) -> dict[str, Any]:
         """What to do before and at the end of a call of a stack."""
         names = list(inspect.signature(self.modules[stack].forward).parameters)
+        others = [] if set(names) >= TEXT else [key for key in names if key in OTHER]
+        is_layer = stack in self.layer.values()
 
         def remember(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             values = {**dict(zip(names, args, strict=False)), **kwargs}
-            rows = next((len(values[k]) for k in OTHER if hasattr(values.get(k), "shape")), None)
-            states = first_states(args, kwargs)
-            shape = tuple(states.shape[:2]) if states is not None and states.ndim == 3 else None
-            call = Call({k: values.get(k) for k in KEPT}, cached_tokens(values), rows, shape)
+            call = Call({key: values.get(key) for key in KEPT}, cached_tokens(values))
+            given: list[Any] = [values.get(key) for key in others]
+            call.rows = next((len(value) for value in given if hasattr(value, "shape")), None)
+            if is_layer and (states := first_states(args, kwargs)) is not None:
+                call.shape = tuple(states.shape[:2]) if states.ndim == 3 else None
             self._open().setdefault(stack, []).append(call)
             self.local.latest[stack] = call
 
