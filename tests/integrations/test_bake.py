@@ -176,6 +176,23 @@ def test_adapters_are_merged():
     )
 
 
+@pytest.mark.parametrize("probe", [None, {"input_ids": torch.arange(3, 27).view(2, 12)}])
+def test_a_mask_between_norm_and_readers(probe):
+    """Mamba sets padding to zero behind its norm, so that a constant would come too late."""
+    model, batch = tiny.causal("Mamba"), tiny.left_padded()
+    with pytest.raises(ex.InputError, match=r"such as by the mask.*layers.0.norm.*without center"):
+        bake(model, {"layers.0.norm": erasure()}, probe=probe)
+    erasures = {f"layers.{i}.norm": erasure(i, constant=False) for i in range(2)}
+    baked, real = bake(model, erasures, probe=probe), batch["attention_mask"].bool()
+    with torch.no_grad():
+        before = model(**batch).logits
+        with erasing(model, erasures):
+            expected = model(**batch).logits
+        found = baked(**batch).logits
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=0)
+    assert (expected - before)[real].abs().max() > 0.01
+
+
 @pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Bloom", "Gemma3Text", "Olmo3"])
 def test_norms_behind_writers_are_refused(name):
     with pytest.raises(ex.InputError, match=r"between what writes.*a norm"):

@@ -167,8 +167,16 @@ def _uses(run: Run, name: str, stream: set[int]) -> bool:
     return name in run.given and id(run.given[name]) not in stream
 
 
-def readers_of(run: Run, name: str) -> list[Product]:
+def readers_of(run: Run, name: str, *, constant: bool = True) -> list[Product]:
     """All products that read what a module gives.
+
+    Parameters
+    ----------
+    run : Run
+    name : str
+    constant : bool
+        Whether a constant will be added to what it gives: then nothing may be multiplied in
+        between, not even whole rows, as by a mask.
 
     Raises
     ------
@@ -189,8 +197,16 @@ def readers_of(run: Run, name: str) -> list[Product]:
         seen.add(id(node))
         for reader, place in consumers[id(node)]:
             kind = _kind(reader)
-            if kind in SAME_ROWS and place == 0:
+            multiplied = kind == "Mul" and (_row_factor(reader) or (None,))[0] == place
+            if (kind in SAME_ROWS and place == 0) or (multiplied and not constant):
                 waiting.append(reader)
+            elif multiplied:
+                raise InputError(
+                    "Rows are multiplied, such as by the mask, before linear layers read them: a "
+                    "constant that these add would come too late",
+                    f"what {name!r} gives",
+                    "Bake an erasure without center and offset there",
+                )
             elif kind in PRODUCTS and place == PRODUCTS[kind][0]:
                 product = _product(reader)
                 found[id(product.weight)] = product
