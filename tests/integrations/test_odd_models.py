@@ -208,6 +208,20 @@ def test_a_mask_that_is_made_shorter_inside(part):
     assert at.all()
 
 
+def test_an_erasure_that_a_compiled_model_meets_first():
+    """It is copied to the device while torch traces: without a warning, and right the next time."""
+    compiled = torch.compile(torch.nn.Sequential(torch.nn.Linear(16, 16)), backend="eager")
+    x, e = torch.randn(3, 16), ex.Erasure(np.eye(16)[:, :1], np.eye(16)[:1])
+    with torch.no_grad():
+        plain = compiled(x)
+        for _ in range(2):
+            with erasing(compiled, {"0": e}):
+                found = compiled(x)
+            assert (found[:, 0] == 0).all()
+            torch.testing.assert_close(found[:, 1:], plain[:, 1:])
+    torch.compiler.reset()
+
+
 def test_layers_without_hidden_states_cannot_be_baked():
     settings = dict.fromkeys(
         ("q_groups", "k_groups", "v_groups", "post_attention_groups", "intermediate_groups"), 1

@@ -129,6 +129,19 @@ def test_a_trained_copy_of_the_embeddings_counts():
         scrubbed("Llama").check_model(model)
 
 
+def test_evaluation_of_a_model_inside_others():
+    """The language it models is evaluated behind PEFT and behind a compiled wrapper alike."""
+    plain, scrubbing = tiny.causal("Llama"), scrubbed("Llama")
+    expected = scrubbing.evaluate(plain, concept(), None)
+    assert expected.loss["after"] != expected.loss["before"]
+    for around in (adapted("Llama", trained=False), torch.compile(plain, backend="eager")):
+        with torch.compiler.set_stance("force_eager"):  # tracing would take most of the time
+            found = scrubbing.evaluate(around, concept(), None)
+        assert found.loss == pytest.approx(expected.loss, abs=1e-4)
+        assert found.kl == pytest.approx(expected.kl, abs=1e-4)
+        assert found.probes["before"] == expected.probes["before"]
+
+
 def test_installed_erasures():
     model = adapted("Llama", trained=False)
     scrubbing = scrubbed("Llama")
