@@ -102,7 +102,7 @@ def collect(
         and decoder. A "text" is then one of their rows, and "labels" in a mapping are left out.
     layers : str or sequence of str
         Names of modules, as in ``model.named_modules()`` or relative to the base model; or patterns
-        such as ``"layers.*"``, or "resid", "attn", "mlp" for all layers.
+        such as ``"layers.*"``, or "resid", "attn", "mlp" of all layers; see `erasing`.
     pooling : {"mean", "cls", "last", "tokens"}
         One row per text: the mean of its tokens, its first or its last token. Or "tokens": one row
         per token, text by text, special tokens included. Padding never counts.
