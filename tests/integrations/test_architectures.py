@@ -50,6 +50,14 @@ def case(name):
     if name == "CLIP vision":
         inputs = {**batch, "pixel_values": pixels()}
         return tiny.clip(), inputs, "vision_model.encoder.layers.0", images
+    if name == "Wav2Vec2":  # 400 samples become 98 states
+        sound = torch.randn(3, 400, generator=torch.manual_seed(0))
+        inputs = {
+            "input_values": sound,
+            "attention_mask": (torch.arange(400) < torch.tensor([400, 300, 200])[:, None]).long(),
+        }
+        real = torch.arange(98) < torch.tensor([98, 73, 48])[:, None]
+        return tiny.wav2vec2(), inputs, "encoder.layers.0", real
     if name == "ViT":
         return tiny.vit(), {"pixel_values": pixels()}, "layers.0", images
     if name == "Whisper encoder":
@@ -68,7 +76,7 @@ def case(name):
 
 
 NAMES = [*tiny.CAUSAL, *tiny.ENCODERS, "T5 encoder", "T5 decoder", "Bart encoder", "Bart decoder"]
-NAMES += ["CLIP vision", "CLIP text", "ViT", "Whisper encoder", "LLaVA"]
+NAMES += ["CLIP vision", "CLIP text", "ViT", "Wav2Vec2", "Whisper encoder", "LLaVA"]
 
 
 def full_name(model, layer):

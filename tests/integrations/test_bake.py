@@ -18,16 +18,28 @@ from expunge.integrations.transformers import Scrubbing, bake, erasing, scrub  #
 
 STREAM = ["Llama", "Mistral", "Mixtral", "Qwen2", "Qwen3", "Phi3", "Gemma", "GptOss"]
 STREAM += ["GPT2", "GPTNeoX", "OPT", "Mamba"]
+STREAM += ["Phi", "Cohere", "Granite", "Qwen3Moe", "DeepseekV3", "Falcon", "GPTJ", "Mpt", "Jamba"]
 NORMS = {  # names of norms whose readers take any affine erasure, and where a bias is new
     "Llama": ["layers.*.input_layernorm", "layers.*.post_attention_layernorm"],
     "GPT2": ["h.*.ln_1", "h.*.ln_2"],
     "GPTNeoX": ["layers.*.input_layernorm", "layers.*.post_attention_layernorm"],
-    "OPT": ["decoder.layers.*.self_attn_layer_norm", "decoder.layers.*.final_layer_norm"],
+    "OPT": ["layers.*.self_attn_layer_norm", "layers.*.final_layer_norm"],
     "Bloom": ["h.*.input_layernorm", "h.*.post_attention_layernorm"],
-    "Qwen2": ["layers.*.input_layernorm"],
-    "Mistral": [],
+    "Granite": ["layers.*.input_layernorm", "layers.*.post_attention_layernorm"],
+    "Phi": ["layers.*.input_layernorm"],
+    "Falcon": ["h.*.input_layernorm"],
+    **dict.fromkeys(["Qwen2", "Qwen3Moe", "DeepseekV3"], ("layers.*.input_layernorm",)),
 }
-LINEAR = ["Mistral", "Mixtral", "Phi3", "Gemma", "GptOss", "Qwen3"]  # norms without a constant
+LINEAR = {  # norms whose readers take an erasure without a constant
+    **dict.fromkeys(
+        ["Mistral", "Mixtral", "Phi3", "Gemma", "GptOss", "Qwen3", "Cohere"],
+        ("layers.*.input_layernorm", "layers.*.post_attention_layernorm"),
+    ),
+    "GPTJ": ["h.*.ln_1"],
+    "Mpt": ["blocks.*.norm_1", "blocks.*.norm_2"],
+    "Jamba": ["layers.*.input_layernorm", "layers.*.pre_ff_layernorm"],
+    "Mamba": ["layers.*.norm"],
+}
 
 LOADER = """
 import json, sys
@@ -61,11 +73,11 @@ def erasure(seed=0, *, constant=True, rank=2):
 def norm_erasures(name):
     """A different erasure at every norm."""
     model = tiny.causal(name)
-    names = [k for k in dict(model.base_model.named_modules()) if "layers." in k or "h." in k]
-    patterns = NORMS.get(name) or ["layers.*.input_layernorm", "layers.*.post_attention_layernorm"]
-    ends = tuple(pattern.rpartition(".")[2] for pattern in patterns)
-    chosen = [k for k in names if k.endswith(ends)]
-    assert len(chosen) >= 2
+    patterns = {**NORMS, **LINEAR}[name]
+    parts = [(pattern.partition(".")[0], pattern.rpartition(".")[2]) for pattern in patterns]
+    names = [k.split(".") for k in dict(model.base_model.named_modules())]
+    chosen = [".".join(k) for k in names if len(k) > 2 and (k[-3], k[-1]) in parts]
+    assert len(chosen) == 2 * len(patterns) - (name == "Cohere") * 2  # which has but one per layer
     return {k: erasure(i, constant=name not in LINEAR) for i, k in enumerate(chosen)}
 
 
@@ -81,7 +93,7 @@ def reloaded(tmp_path_factory):
         reads = stream_readers(model)
         with torch.no_grad(), erasing(model, dict.fromkeys(reads, e), at="input"):
             hooked[f"stream-{name}"] = model(**batch).logits.numpy()
-    for name in [*(n for n in NORMS if n != "Mistral"), *LINEAR]:
+    for name in [*NORMS, *LINEAR]:
         model, erasures = tiny.causal(name), norm_erasures(name)
         bake(model, erasures, path=folder / f"norms-{name}")
         with torch.no_grad(), erasing(model, erasures):
@@ -99,16 +111,16 @@ def reloaded(tmp_path_factory):
 
 def stream_readers(model):
     """Norms outside attention: by name, not as `bake` finds them."""
-    inner = ("q_norm", "k_norm")
+    inner = {"self_attn", "mamba"}
     return [
         name
         for name, module in model.named_modules()
-        if "norm" in type(module).__name__.lower() and not name.endswith(inner)
+        if "norm" in type(module).__name__.lower() and not inner & set(name.split("."))
     ]
 
 
 KEYS = [f"stream-{n}" for n in STREAM]
-KEYS += [f"norms-{n}" for n in [*(n for n in NORMS if n != "Mistral"), *LINEAR]]
+KEYS += [f"norms-{n}" for n in [*NORMS, *LINEAR]]
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -175,7 +187,24 @@ def test_adapters_are_merged():
     )
 
 
-@pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Bloom"])
+@pytest.mark.parametrize("probe", [None, {"input_ids": torch.arange(3, 27).view(2, 12)}])
+def test_a_mask_between_norm_and_readers(probe):
+    """Mamba sets padding to zero behind its norm, so that a constant would come too late."""
+    model, batch = tiny.causal("Mamba"), tiny.left_padded()
+    with pytest.raises(ex.InputError, match=r"such as by the mask.*layers.0.norm.*without center"):
+        bake(model, {"layers.0.norm": erasure()}, probe=probe)
+    erasures = {f"layers.{i}.norm": erasure(i, constant=False) for i in range(2)}
+    baked, real = bake(model, erasures, probe=probe), batch["attention_mask"].bool()
+    with torch.no_grad():
+        before = model(**batch).logits
+        with erasing(model, erasures):
+            expected = model(**batch).logits
+        found = baked(**batch).logits
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=0)
+    assert (expected - before)[real].abs().max() > 0.01
+
+
+@pytest.mark.parametrize("name", ["Gemma2", "Olmo2", "Bloom", "Gemma3Text", "Olmo3"])
 def test_norms_behind_writers_are_refused(name):
     with pytest.raises(ex.InputError, match=r"between what writes.*a norm"):
         bake(tiny.causal(name), erasure())

@@ -49,7 +49,7 @@ def test_picture_and_page(found, tmp_path):
     assert [line.get_label() for line in ax.lines][:3] == ["before", "after", "control"]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), found.probes["before"])
     found.to_html(tmp_path / "page.html")
-    assert "Probes by layer" in (tmp_path / "page.html").read_text()
+    assert "Inside the model" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize("kind", ["causal", "masked"])

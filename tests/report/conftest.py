@@ -11,6 +11,22 @@ from expunge.data import load_glove
 from expunge.report import render
 from expunge.report.values import cleaned
 
+MODEL = {  # what the evaluation of a scrubbed model gives
+    "layers": [f"encoder.layer.{i}" for i in range(4)],
+    "texts": 600,
+    "chance": 0.5,
+    "probes": {
+        "before": [0.935, 0.93, 0.948, 0.968],
+        "after": [0.605, 0.61, 0.6, 0.548],
+        "control": [0.933, 0.93, 0.952, 0.96],
+    },
+    "loss": {"before": 5.51, "after": 5.64, "control": 5.52},
+    "perplexity": {"before": 45.57, "after": 49.87, "control": 45.89},
+    "kl": {"after": 0.21, "control": 0.02},
+    "task": {"before": 0.863, "after": 0.845, "control": 0.857},
+    "ranks": [1, 1, 2, 1],
+}
+
 
 @pytest.fixture(scope="session")
 def _words():
@@ -33,7 +49,7 @@ def _words():
         vocabulary=(glove.words[:4000], glove.vectors[:4000]),
         probes=["logistic regression, ridge 0.01", "linear SVM", "nearest neighbours"],
     )
-    return {**cleaned(audit.to_dict()), "spectrum": [1.0, 0.3, 0.2, *[0.0] * 97]}
+    return {**cleaned(audit.to_dict()), "spectrum": [1.0, 0.3, 0.2, *[0.0] * 97], "model": MODEL}
 
 
 @pytest.fixture

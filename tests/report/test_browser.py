@@ -175,7 +175,7 @@ def far_apart(points):
 def test_every_figure_is_drawn_without_errors_and_without_the_network(driver):
     figures = driver.find_elements(By.CSS_SELECTOR, "figure")
     drawn = driver.find_elements(By.CSS_SELECTOR, "figure .plot.js-plotly-plot")
-    assert len(figures) == len(drawn) == 7
+    assert len(figures) == len(drawn) == 8
     for plot in drawn:
         assert plot.size["height"] > 100
         assert plot.size["width"] > 300
@@ -397,3 +397,43 @@ def test_hostile_words_and_labels_are_shown_not_run(visit, words):
             driver.execute_script("return document.querySelectorAll('.hoverlayer a').length") == 0
         )
     assert driver.execute_script("return window.hacked") is None
+
+
+# -- inside a model --------------------------------------------------------------------------------
+
+PROBES = """
+const plot = document.querySelector('#inside-the-model .plot');
+return plot.data.map((trace) => [trace.name, Array.from(trace.y)]);
+"""
+
+
+def test_probes_by_layer_are_drawn(driver, words):
+    found = dict(driver.execute_script(PROBES))
+    assert found == {**words["model"]["probes"], "largest class": [0.5] * 4}
+    figure = driver.find_element(By.CSS_SELECTOR, "#inside-the-model figure")
+    assert len(figure.find_elements(By.CSS_SELECTOR, ".scatterlayer .trace")) == 4
+    ticks = [tick.text for tick in figure.find_elements(By.CSS_SELECTOR, ".xtick text")]
+    assert ticks == words["model"]["layers"]
+    lines = driver.execute_script(
+        "return Array.from(document.querySelectorAll('#inside-the-model .js-line'),"
+        " (line) => getComputedStyle(line).stroke)"
+    )
+    assert len(set(lines)) == 4  # before, after, control and chance can be told apart
+
+
+def test_the_page_of_an_evaluation_by_itself(visit, words, tmp_path):
+    evaluation = pytest.importorskip("expunge.integrations.scrub_evaluation").ScrubEvaluation(
+        **{key: value for key, value in words["model"].items() if key != "perplexity"}
+        | {"layers": ("<b>h.0</b>", *(f"a.long.name.{'of.a.module.' * 4}{i}" for i in range(3)))}
+    )
+    evaluation.to_html(tmp_path / "evaluation.html")
+    driver = visit((tmp_path / "evaluation.html").read_text())
+    assert dict(driver.execute_script(PROBES))["after"] == words["model"]["probes"]["after"]
+    ticks = [tick.text for tick in driver.find_elements(By.CSS_SELECTOR, ".xtick text")]
+    assert len(ticks) == 4
+    assert ticks[0] == "<b>h.0</b>"
+    table = driver.find_elements(By.CSS_SELECTOR, "#inside-the-model table")[-1]
+    assert "accuracy for the task" in table.text
+    assert "Kullback-Leibler" in table.text
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")

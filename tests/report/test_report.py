@@ -34,6 +34,7 @@ def test_all_sections_of_a_full_audit_in_order(page):
         "Words",
         "Damage",
         "Fairness",
+        "Inside the model",
         "Spectrum",
         "Method",
         "Parameters",
@@ -52,6 +53,7 @@ def test_all_sections_of_a_full_audit_in_order(page):
         ("damage", "Damage"),
         ("fairness", "Fairness"),
         ("spectrum", "Spectrum"),
+        ("model", "Inside the model"),
     ],
 )
 def test_what_does_not_apply_is_absent(words, page, key, heading):
@@ -297,3 +299,29 @@ def test_word_tests_that_were_not_run_are_named(words):
     ]
     page = Page(render(words))
     assert "math-art: no word of the set 'x' has a vector here (amy)." in page.words
+
+
+def test_what_scrubbing_did_to_the_model(page, words):
+    """All numbers of the evaluation, and only those rows that were measured."""
+    (whole,) = (table for table in page.tables if table[0][1:] == ["before", "after", "control"])
+    assert [row[1:] for row in whole[1:]] == [
+        ["5.510", "5.640", "5.520"],
+        ["45.57", "49.87", "45.89"],
+        ["–", "0.2100", "0.02000"],
+        ["86.3%", "84.5%", "85.7%"],
+    ]
+    (layers,) = (table for table in page.tables if table[0][0] == "layer")
+    assert layers[3] == ["encoder.layer.2", "2", "94.8%", "60.0%", "95.2%"]
+    assert "93.0% to 96.8% of texts before, on 54.8% to 61.0% after" in "".join(page.text)
+    for key in ("loss", "perplexity", "kl", "task", "ranks"):
+        words["model"][key] = {}
+    without = Page(render(words))
+    assert not any(table[0][1:] == ["before", "after", "control"] for table in without.tables)
+
+
+def test_an_evaluation_goes_into_the_report_of_an_audit(words, tmp_path):
+    evaluation = words.pop("model")
+    write_report(words, tmp_path / "without.html")
+    assert "Inside the model" not in (tmp_path / "without.html").read_text()
+    write_report(words, tmp_path / "with.html", model=evaluation)
+    assert (tmp_path / "with.html").read_text() == render({**words, "model": evaluation})

@@ -97,9 +97,16 @@ class Audit:
                         records.append(record)
         return pd.DataFrame(records)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the report: one page that needs no other file."""
-        importlib.import_module("expunge.report").write_report(self, path)
+    def to_html(self, path: str | os.PathLike[str], *, model: Any = None) -> None:
+        """Write the report: one page that needs no other file.
+
+        Parameters
+        ----------
+        path : str or path
+        model : ScrubEvaluation, optional
+            What ``scrubbing.evaluate(...)`` found, as a section of the page.
+        """
+        importlib.import_module("expunge.report").write_report(self, path, model=model)
 
     def _protocols(self) -> list[ProtocolResult]:
         every = (self.same_rows, self.fresh_rows, self.training_rows)

@@ -17,6 +17,7 @@ __all__ = ["cached_tokens", "keys_attended", "padding_after_text"]
 torch = require("torch", "transformers")
 
 CACHES = ("past_key_values", "cache_params", "past_key_value", "past")
+UNCOUNTED = "state"  # of a recurrent network
 HIDING = -5000.0  # added to a score, it hides a token; models add from -10,000 to -inf
 FULL = "full_attention"  # of masks by kind of layer, the one that shows every position
 
@@ -45,7 +46,7 @@ def cached_tokens(values: Mapping[str, Any]) -> int | None:
         return int(places.flatten()[0])
     cache = next((values[key] for key in CACHES if values.get(key) is not None), None)
     if cache is None:
-        return 0
+        return 0 if values.get(UNCOUNTED) is None else None
     if hasattr(cache, "get_seq_length"):
         try:
             return int(cache.get_seq_length())
@@ -87,16 +88,18 @@ def keys_attended(mask: Any) -> Any:
     return mask.bool().flatten(1, -2).any(dim=1)
 
 
-def padding_after_text(ids: Any, pad: int | None, end: int | None) -> Any:
-    """Which tokens are padding behind a text, by their numbers: for a decoder without a mask.
+def padding_after_text(ids: Any, pad: int | None, end: int | None, *, started: bool = False) -> Any:
+    """Which tokens are padding by their numbers: for a decoder without a mask.
 
     The first token always counts: many models start with the padding token. Where one token both
-    ends and pads, the first of the last run is the end.
+    ends and pads, only a run of it at the end is padding, but for the first of that run, the end.
 
     Parameters
     ----------
     ids : integer tensor of shape (texts, tokens)
     pad, end : int or None
+    started : bool
+        Whether the first token of the texts is in a cache, and not among these.
 
     Returns
     -------
@@ -109,11 +112,12 @@ def padding_after_text(ids: Any, pad: int | None, end: int | None) -> Any:
     >>> padding_after_text(torch.tensor([[0, 5, 0, 0]]), pad=0, end=None)
     tensor([[False, False,  True,  True]])
     """
-    if pad is None:
+    if pad is None or (started and pad == end):
         return torch.zeros_like(ids, dtype=torch.bool)
-    text = (ids != pad).flip(1).cumsum(dim=1).flip(1) > 0  # something else follows
-    padding = ~text
-    first = padding & (padding.cumsum(dim=1) == 1)
-    padding = padding & ~first if end == pad else padding
-    padding[:, :1] = False
+    padding = ids == pad
+    if pad == end:
+        padding = (~padding).flip(1).cumsum(dim=1).flip(1) == 0  # nothing else follows
+        padding = padding & (padding.cumsum(dim=1) > 1)
+    if not started:
+        padding[:, :1] = False
     return padding

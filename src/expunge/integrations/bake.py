@@ -10,8 +10,9 @@ With the erasure x -> Px + t there are two exact ways:
 from __future__ import annotations
 
 import copy
+import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ __all__ = ["bake", "probe_batch"]
 torch = require("torch", "transformers")
 
 IDEMPOTENT = 1e-8  # how far from itself an erasure done twice may be, beside its own size
-TOKENS = 12  # of the probe batch
+TOKENS, PADDING = 12, 3  # of the probe batch
 
 
 def bake(
@@ -104,7 +105,7 @@ def bake(
     check_number(tolerance, "tolerance", strict=True)
     stream, given, place = _asked(model, erasures, force)
     work = _working_copy(model)
-    inputs = dict(probe) if probe is not None else probe_batch(work)
+    inputs = _with_mask(work, probe_batch(work) if probe is None else probe)
     types = {name: weight.dtype for name, weight in work.named_parameters()}
     for weight in work.parameters():
         weight.data = weight.data.float()
@@ -126,7 +127,8 @@ def bake(
     with torch.no_grad():
         with erasing(hooked, reference, at=at):  # type: ignore[arg-type]
             expected = _first_output(hooked(**inputs))
-        _check_equal(expected, _first_output(work(**inputs)), tolerance)
+        expected, found_output = _real(inputs, expected, _first_output(work(**inputs)))
+        _check_equal(expected, found_output, tolerance)
     for name, weight in work.named_parameters():
         weight.data = weight.data.to(types.get(name, next(iter(types.values()))))
         weight.requires_grad_(False)
@@ -138,7 +140,7 @@ def bake(
 
 
 def probe_batch(model: Any) -> dict[str, Any]:
-    """Token numbers at random for a model of texts: two texts of twelve tokens.
+    """Token numbers at random for a model of texts: of twelve tokens, and of nine behind padding.
 
     Examples
     --------
@@ -158,7 +160,32 @@ def probe_batch(model: Any) -> dict[str, Any]:
         )
     ids = np.random.default_rng(0).integers(0, size, (2, TOKENS))
     first = next(model.parameters())
-    return {"input_ids": torch.tensor(ids, device=first.device)}
+    there = np.arange(TOKENS) >= np.array([0, PADDING])[:, None]
+    made = {"input_ids": ids, "attention_mask": there.astype(np.int64)}
+    return {key: torch.tensor(made[key], device=first.device) for key in _taken(model, made)}
+
+
+def _taken(model: Any, names: Iterable[str]) -> list[str]:
+    parameters = inspect.signature(model.forward).parameters
+    anything = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    named = "input_ids" in parameters  # else the forward hands on whatever comes
+    return [name for name in names if name in parameters or (anything and not named)]
+
+
+def _with_mask(model: Any, probe: Mapping[str, Any]) -> dict[str, Any]:
+    """A probe with a mask, so that what a model does with masks is seen too."""
+    ids = probe.get("input_ids")
+    if ids is None or not _taken(model, ["attention_mask"]):
+        return dict(probe)
+    return {"attention_mask": torch.ones_like(ids), **probe}
+
+
+def _real(inputs: Mapping[str, Any], *outputs: Any) -> list[Any]:
+    """Outputs without those of padding, where they are one per token."""
+    mask = inputs.get("attention_mask")
+    if mask is None or outputs[0].shape[:2] != mask.shape:
+        return list(outputs)
+    return [output[mask.bool()] for output in outputs]
 
 
 def _asked(
@@ -254,7 +281,8 @@ def _bake_modules(model: Any, erasures: Mapping[str, Erasure], run: Run) -> None
             own = _as_product(module) or own
             _write(own, P, t)
         else:
-            todo += [(reader, erasure) for reader in readers_of(run, name)]
+            constant = bool(dense_map(erasure)[1].any())
+            todo += [(reader, erasure) for reader in readers_of(run, name, constant=constant)]
     head = model.get_output_embeddings()
     if head is not None and any(reader.weight is head.weight for reader, _ in todo):
         untie_head(model)

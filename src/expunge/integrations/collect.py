@@ -16,11 +16,18 @@ from expunge.atomic import check_writable
 from expunge.errors import InputError
 from expunge.inputs import check_choice
 from expunge.integrations.calls import Calls
-from expunge.integrations.labelled_batches import are_texts, split_labels
+from expunge.integrations.labelled_batches import are_coming_texts, are_texts, split_labels
 from expunge.integrations.module_names import resolve
 from expunge.integrations.positions import Tokens, rows_at
 from expunge.integrations.taps import Taps
-from expunge.integrations.text_batches import TextBatches, evaluating, longest, to_device
+from expunge.integrations.text_batches import (
+    TextBatches,
+    TextStream,
+    encoded,
+    evaluating,
+    longest,
+    to_device,
+)
 from expunge.progress import Progress
 
 __all__ = ["States", "collect"]
@@ -88,13 +95,14 @@ def collect(
         A Hugging Face model.
     tokenizer : Hugging Face tokenizer or None
         None where `texts` are batches.
-    texts : sequence of str, or iterable of batches
-        Texts; or a DataLoader or list whose batches are what the model takes, mappings or tensors:
-        of images, of sound, of tokens for encoder and decoder. A "text" is then one of their rows,
-        and "labels" in a mapping are left out.
+    texts : sequence or iterable of str, or iterable of batches
+        Texts: a list, a series, a column of a dataset, also of one that comes as a stream, of which
+        only some batches are held at a time. Or a DataLoader or list whose batches are texts, or
+        are what the model takes, mappings or tensors: of images, of sound, of tokens for encoder
+        and decoder. A "text" is then one of their rows, and "labels" in a mapping are left out.
     layers : str or sequence of str
         Names of modules, as in ``model.named_modules()`` or relative to the base model; or patterns
-        such as ``"layers.*"``, or "resid", "attn", "mlp" for all layers.
+        such as ``"layers.*"``, or "resid", "attn", "mlp" of all layers; see `erasing`.
     pooling : {"mean", "cls", "last", "tokens"}
         One row per text: the mean of its tokens, its first or its last token. Or "tokens": one row
         per token, text by text, special tokens included. Padding never counts.
@@ -142,9 +150,13 @@ def collect(
     if not names:
         raise InputError("There are no layers to collect", "an empty list", "Name at least one")
     tokens: Tokens = "masked" if pooling == "tokens" else pooling
-    if tokenizer is None and not are_texts(texts):
-        return _from_batches(model, texts, names, tokens, path, dtype)
     limit = longest(model, tokenizer) if max_length is None else max_length
+    if are_coming_texts(texts):
+        coming = TextStream(texts, tokenizer, batch_size=batch_size, max_length=limit)
+        return _from_batches(model, coming, names, tokens, path, dtype)
+    if not are_texts(texts) and (tokenizer is None or _are_batches(texts)):
+        numbered = _numbered(texts, tokenizer, limit)
+        return _from_batches(model, numbered, names, tokens, path, dtype)
     batches = TextBatches(texts, tokenizer, batch_size=batch_size, max_length=limit)
     per_text = batches.lengths if pooling == "tokens" else np.ones_like(batches.lengths)
     starts = np.concatenate([[0], np.cumsum(per_text)])
@@ -160,7 +172,7 @@ def collect(
 def _from_batches(
     model: Any, batches: Any, names: dict[str, str], tokens: Tokens, path: Any, dtype: Any
 ) -> States:
-    """Rows of batches as they come; how many there are is known in the end."""
+    """Rows of batches with the numbers of their texts; how many there are is known in the end."""
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
     texts: list[NDArray[Any]] = []
     seen: dict[str, Any] = {}
@@ -168,10 +180,8 @@ def _from_batches(
     def receive(name: str, hidden: Any, calls: Calls) -> None:
         seen[name] = rows_at(calls, name, hidden, tokens)[:2]
 
-    done = 0
     with evaluating(model), Taps(model, list(dict.fromkeys(names.values())), receive) as taps:
-        for batch in batches:
-            inputs = split_labels(batch)[0]
+        for numbers, inputs in batches:
             taps.run(to_device(inputs, model))
             of = {full: as_rows(text) for full, (_, text) in seen.items()}
             first = next(iter(of.values()))
@@ -183,18 +193,35 @@ def _from_batches(
                 )
             for name, full in names.items():
                 parts[name].append(as_rows(seen[full][0]))
-            texts.append(done + first)
-            done += len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
+            texts.append(numbers[first])
     if not texts:
         raise InputError("There are no batches", "empty data", "Pass texts or batches")
     text = np.concatenate(texts)
+    order = np.argsort(text, kind="stable")
+    text = text[order]
     with _Store(path, len(text), dtype) as store:
         for name in names:
-            store.put(name, slice(None), np.concatenate(parts.pop(name)))
+            store.put(name, slice(None), np.concatenate(parts.pop(name))[order])
         if tokens == "masked":
             store.put(ROW_TEXTS, slice(None), text)
         arrays = store.finish()
         return States({name: arrays[name] for name in names}, text)
+
+
+def _are_batches(data: Any) -> bool:
+    return hasattr(data, "__iter__") and not (hasattr(data, "__len__") and len(data) == 0)
+
+
+def _numbered(
+    batches: Any, tokenizer: Any, max_length: int | None
+) -> Iterator[tuple[NDArray[np.intp], Any]]:
+    """What the model takes of every batch of a loader, with the numbers of its rows."""
+    done = 0
+    for batch in batches:
+        inputs = encoded(split_labels(batch)[0], tokenizer, max_length)
+        count = len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
+        yield np.arange(done, done + count), inputs
+        done += count
 
 
 def _fill(

@@ -52,9 +52,9 @@ def erasing(
         Any Hugging Face model, or any other module.
     erasures : mapping of str to Erasure or fitted eraser
         By the names of modules as in ``model.named_modules()``, or relative to the base model, or
-        by patterns such as ``"layers.*"``, or "resid", "attn", "mlp" for all layers. Where a
-        module's output is a tuple or a ModelOutput, its hidden states (the first tensor) are
-        erased.
+        by patterns such as ``"layers.*"``, or "resid", "attn", "mlp": all layers, or what attends
+        and the MLP in each, before they are added to the stream. Where a module's output is a tuple
+        or a ModelOutput, its hidden states (the first tensor) are erased.
     tokens : str, int, mapping, mask or callable
         Where to erase in states of shape (texts, tokens, d): "all" positions; "masked", those of
         the attention mask, not padding; "cls" or "last", the first or the last of these; "mean",
@@ -135,6 +135,13 @@ def as_erasures(model: Any, erasures: Mapping[str, Any]) -> dict[str, RowMap]:
         except InputError as error:
             problem = f"What is to be done at {name!r} is not an Erasure"
             raise InputError(problem, error.received, error.remedy) from error
+        twice = sorted(found.keys() & set(full.values()))
+        if twice:
+            raise InputError(
+                "There is more than one erasure for a module",
+                f"{', '.join(map(repr, twice[:3]))}, which {name!r} names too",
+                "Name every module once; one `erasing` inside another does both, in that order",
+            )
         found.update(dict.fromkeys(full.values(), erasure))
     return found
 

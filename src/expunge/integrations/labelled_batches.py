@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.integrations.text_batches import TextBatches, longest
+from expunge.integrations.text_batches import TextBatches, TextStream, encoded, longest
 from expunge.optional import require
 
-__all__ = ["LabelledBatches", "are_texts", "split_labels"]
+__all__ = ["LabelledBatches", "are_coming_texts", "are_texts", "split_labels"]
 
 torch = require("torch", "transformers")
 
@@ -48,14 +48,17 @@ class LabelledBatches:
         max_length: int | None,
     ) -> None:
         self.per_token = labels_per == "token"
-        self.texts: TextBatches | None = None
+        self.texts: TextBatches | TextStream | None = None
         self.last: list[int] = []
         self.done = 0
         self.data, self.labels = data, _as_labels(labels, self.per_token)
+        limit = longest(model, tokenizer) if max_length is None else max_length
+        self.tokenizer, self.limit = tokenizer, limit
         if are_texts(data):
-            limit = longest(model, tokenizer) if max_length is None else max_length
             self.texts = TextBatches(data, tokenizer, batch_size=batch_size, max_length=limit)
             self._check_labels(self.texts)
+        elif are_coming_texts(data):
+            self.texts = TextStream(data, tokenizer, batch_size=batch_size, max_length=limit)
         else:
             _check_loader(data, labels is not None)
 
@@ -68,9 +71,20 @@ class LabelledBatches:
         if self.texts is None:
             yield from self._from_loader()
             return
+        n, seen = 0 if self.labels is None else len(self.labels), 0
         for rows, inputs in self.texts:
             self.last = [int(row) for row in rows]
+            seen += len(rows)
+            if max(self.last) >= n:
+                seen = n + 1
+                break
             yield inputs, self._lookup([self.labels[row] for row in rows], inputs)
+        if seen != n:
+            raise InputError(
+                "There must be one label per text",
+                f"{n} labels for {'more' if seen > n else seen} texts",
+                "Pass as many labels as texts",
+            )
 
     def numbers(self, count: int) -> list[int]:
         """Numbers of the texts of the last batch, as they were given."""
@@ -83,6 +97,7 @@ class LabelledBatches:
         done = 0
         for batch in self.data:
             inputs, labels = split_labels(batch)
+            inputs = encoded(inputs, self.tokenizer, self.limit)
             count = len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
             if self.labels is not None:
                 labels = self.labels[done : done + count]
@@ -142,7 +157,12 @@ def _as_labels(labels: Any, per_token: bool) -> Any:
         return None
     if isinstance(labels, torch.Tensor):
         labels = labels.cpu().numpy()
-    return list(labels) if per_token else np.asarray(labels)
+    return list(labels) if per_token else np.asarray(_with_length(labels))
+
+
+def _with_length(labels: Any) -> Any:
+    """Labels that come one by one as a list."""
+    return labels if hasattr(labels, "__len__") else list(labels)
 
 
 def _grid(labels: Any, inputs: Any) -> NDArray[Any]:
@@ -176,6 +196,12 @@ def are_texts(data: Any) -> bool:
     if isinstance(data, Mapping) or not hasattr(data, "__len__") or len(data) == 0:
         return False
     return isinstance(next(iter(data), None), str)
+
+
+def are_coming_texts(data: Any) -> bool:
+    """Whether data is texts that come one by one, in every pass anew: of unknown number."""
+    again = hasattr(data, "__iter__") and iter(data) is not data
+    return again and not hasattr(data, "__len__") and isinstance(next(iter(data), None), str)
 
 
 def _check_loader(data: Any, with_labels: bool) -> None:

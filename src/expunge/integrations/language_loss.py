@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from expunge.integrations.module_names import unwrapped
 from expunge.optional import require
 
 __all__ = ["Language"]
@@ -31,7 +32,7 @@ class Language:
 
     def __init__(self, model: Any, tokenizer: Any, rng: np.random.Generator) -> None:
         self.mask_token = getattr(tokenizer, "mask_token_id", None)
-        name = type(model).__name__
+        name = type(unwrapped(model)).__name__
         masked = "MaskedLM" in name and self.mask_token is not None
         causal = "CausalLM" in name or "LMHead" in name
         self.kind = "masked" if masked else "causal" if causal else None

@@ -1,7 +1,8 @@
 """Which model it was: its class, and hashes of its configuration and of some of its weights.
 
 The hashes are those of the base model, so a model is the same with another head and inside a
-wrapper; and the same after rounding to half precision, since that hash is recorded too.
+wrapper; and the same after rounding to half precision, since that hash is recorded too. What counts
+are the weights it computes with: an adapter that has learnt something makes another model.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from expunge.errors import InputError
 from expunge.integrations.module_names import base_model
+from expunge.integrations.true_weights import true_weights
 from expunge.optional import require
 
 __all__ = ["check_identity", "identity_of"]
@@ -109,7 +111,7 @@ def _same_weights(
 
 
 def _samples(base: Any, layers: Iterable[str]) -> dict[str, Any]:
-    """Some numbers of every weight that counts, by name without what PEFT puts into names."""
+    """Some numbers of every weight that counts, by name."""
     parts = [*layers]
     embeddings = getattr(base, "get_input_embeddings", None)
     found: dict[str, Any] = {}
@@ -121,11 +123,10 @@ def _samples(base: Any, layers: Iterable[str]) -> dict[str, Any]:
     if isinstance(first, torch.nn.Module):
         modules.append(("input", first))
     for prefix, module in modules:
-        for name, weight in module.named_parameters():
-            if "lora_" not in name and weight.is_floating_point() and not weight.is_meta:
-                plain = f"{prefix}.{name}".replace(".base_layer", "").replace("_orig_mod.", "")
+        for name, weight in true_weights(module):
+            if weight.is_floating_point() and not weight.is_meta:
                 step = max(1, weight.numel() // NUMBERS)
-                found[plain] = weight.detach().reshape(-1)[::step][:NUMBERS].cpu()
+                found[f"{prefix}.{name}"] = weight.detach().reshape(-1)[::step][:NUMBERS].cpu()
     return found
 
 

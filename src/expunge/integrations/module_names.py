@@ -8,15 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from expunge.errors import InputError
+from expunge.integrations.layer_parts import KINDS, parts_of
 from expunge.optional import require
 
-__all__ = ["base_model", "blocks_of", "relative_name", "resolve", "resolve_each", "unwrapped"]
+__all__ = ["base_model", "relative_name", "resolve", "resolve_each", "unwrapped"]
 
 torch = require("torch", "transformers")
-
-KINDS = ("all", "resid", "attn", "mlp")
-MLP = re.compile(r"mlp|feed_?forward|ffn|moe|fc$", re.IGNORECASE)
-ATTENTION = re.compile(r"attn|attention|mixer", re.IGNORECASE)
 
 
 def resolve(model: Any, names: str | Iterable[str]) -> dict[str, str]:
@@ -28,7 +25,8 @@ def resolve(model: Any, names: str | Iterable[str]) -> dict[str, str]:
     names : str or sequence of str
         Names as in ``model.named_modules()``, or relative to the base model, as ``"layers.0"`` for
         ``"model.layers.0"``. In a pattern, ``*`` stands for one part of a name: ``"layers.*"``.
-        "all" and "resid" are all layers, "attn" and "mlp" the parts of this kind of all layers.
+        "all" and "resid" are all layers; "attn" and "mlp" what attends (or else mixes tokens) and
+        the feed-forward part of every layer, before it is added to the stream.
 
     Returns
     -------
@@ -69,7 +67,7 @@ def resolve_each(model: Any, names: Iterable[str]) -> list[dict[str, str]]:
         else:
             chosen = _by_pattern(model, modules, base, str(name))
             if not chosen:
-                raise _unknown(modules, name)
+                raise _unknown(modules, base, name)
             each.append({full.removeprefix(base): full for full in chosen})
     return each
 
@@ -100,30 +98,9 @@ def relative_name(model: Any, full: str) -> str:
     return full.removeprefix(_base_prefix(model, modules))
 
 
-def blocks_of(model: Any) -> list[str]:
-    """Full names of all layers: the members of the outermost lists of like modules."""
-    lists: list[str] = []
-    for name, module in model.named_modules():
-        inside = any(name.startswith(f"{outer}.") for outer in lists)
-        if isinstance(module, torch.nn.ModuleList) and len(module) and not inside:
-            lists.append(name)
-    most = max((len(model.get_submodule(name)) for name in lists), default=0)
-    deep = [name for name in lists if most < 2 or len(model.get_submodule(name)) > 1]
-    return [f"{name}.{i}" for name in deep for i in range(len(model.get_submodule(name)))]
-
-
 def _by_pattern(model: Any, modules: dict[str, Any], base: str, name: str) -> list[str]:
     if name in KINDS:
-        blocks = blocks_of(model)
-        if name in ("all", "resid"):
-            return blocks
-        kind = MLP if name == "mlp" else ATTENTION
-        return [
-            f"{block}.{part}"
-            for block in blocks
-            for part, module in modules[block].named_children()
-            if kind.search(part) and "norm" not in part.lower() and not _is_empty(module)
-        ]
+        return parts_of(model, name)
     if "*" not in name:
         return []
     pattern = re.compile(re.escape(name).replace(r"\*", r"[^.]+"))
@@ -134,20 +111,23 @@ def _by_pattern(model: Any, modules: dict[str, Any], base: str, name: str) -> li
     return []
 
 
-def _is_empty(module: Any) -> bool:
-    return next(module.parameters(), None) is None
-
-
 def _base_prefix(model: Any, modules: dict[str, Any]) -> str:
     base = base_model(model)
     full = next((name for name, module in modules.items() if module is base), "")
     return f"{full}." if full else ""
 
 
-def _unknown(modules: dict[str, Any], name: Any) -> InputError:
-    close = [known for known in modules if known.endswith(f".{name}")]
-    close += difflib.get_close_matches(str(name), modules, n=5, cutoff=0.4)
-    listed = ", ".join(repr(known) for known in dict.fromkeys(close[:5]))
+def _unknown(modules: dict[str, Any], base: str, name: Any) -> InputError:
+    """The error for a name that is none, with the nearest: of modules, of patterns, of kinds."""
+    asked = str(name)
+    known = [full if asked.startswith(base) else full.removeprefix(base) for full in modules]
+    if "*" in asked:
+        known = [re.sub(r"\.\d+(?=\.|$)", ".*", full) for full in known]
+        known = [full for full in known if "*" in full]
+    known = [*dict.fromkeys((*KINDS, *filter(None, known)))]
+    close = [full for full in known if full.endswith(f".{asked}")]
+    close += difflib.get_close_matches(asked, known, n=5, cutoff=0.4)
+    listed = ", ".join(repr(full) for full in dict.fromkeys(close[:5]))
     return InputError(
         "The model has no module of this name",
         repr(name),

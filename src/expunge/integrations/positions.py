@@ -74,6 +74,9 @@ def change_at(calls: Calls, name: str, hidden: Any, tokens: Tokens, change: Any)
     if _is(tokens, "all"):
         return change(hidden)
     call = calls.of(name)
+    if (flat := calls.tokens_of_flat(name, hidden, call)) is not None:
+        tokenwise = hidden.view(*flat, hidden.shape[1])
+        return change_at(calls, name, tokenwise, tokens, change).reshape(hidden.shape)
     if _one_per_text(name, hidden, call):
         return change(hidden)
     chosen, every = _remembered(calls, name, hidden, tokens, call)
@@ -98,6 +101,8 @@ def rows_at(calls: Calls, name: str, hidden: Any, tokens: Tokens) -> tuple[Any, 
     position is 0.
     """
     call = calls.of(name)
+    if (flat := calls.tokens_of_flat(name, hidden, call)) is not None:
+        hidden = hidden.view(*flat, hidden.shape[1])
     single = _one_per_text(name, hidden, call)
     if single or _is(tokens, "mean"):
         hidden = hidden if single else _mean(hidden, _chosen(calls, name, hidden, tokens, call))

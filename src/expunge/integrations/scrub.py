@@ -68,9 +68,10 @@ def scrub(
     ----------
     model : torch.nn.Module
         A Hugging Face model, or any other module.
-    data : sequence of str, or iterable of batches
-        Texts (then `tokenizer` is needed); or a DataLoader or list whose batches are what the model
-        takes: mappings, with the labels under "labels" or as ``(batch, labels)``.
+    data : sequence or iterable of str, or iterable of batches
+        Texts (then `tokenizer` is needed): a list, a series, a column of a dataset, also of one
+        that comes as a stream (IterableDataset). Or a DataLoader or list whose batches are texts or
+        what the model takes: mappings, with the labels under "labels" or as ``(batch, labels)``.
     labels : sequence or None
         The concept: one label per text in the order of the data, which then must not be shuffled;
         or with ``labels_per="token"`` one list per text, with one label per token. None if the
@@ -273,11 +274,13 @@ class _LayerFit:
         self.eraser, self.size, self.rng = eraser, size, rng
         self.n = 0
         self.sample: tuple[NDArray[Any], ...] | None = None
+        self.found: tuple[float | None, float | None] | None = None  # measured as the rows are
 
     def add(self, rows: Any, labels: NDArray[Any], texts: NDArray[np.intp]) -> None:
         """One more batch of rows, a tensor on any device, with the text each belongs to."""
         self.eraser.partial_fit(rows, labels)
         self.n += len(rows)
+        self.found = None
         new: tuple[NDArray[Any], ...] = (
             self.rng.random(len(rows)),
             as_rows(rows),
@@ -318,11 +321,15 @@ class _LayerFit:
         """Bits and share of the loss that a linear predictor gains on texts it has not seen."""
         if not self.size or self.sample is None:
             return None, None
+        if erasure is None and self.found is not None:
+            return self.found
         _, rows, labels, texts = self.sample
         kind = self.eraser.concept_type
         concept = check_concept(labels, len(rows), concept_type=kind, name="labels", whole=False)
-        rows = rows if erasure is None else erasure.transform(rows)
-        return held_out_gain(rows, concept, SEED, texts)
+        if erasure is not None:
+            return held_out_gain(erasure.transform(rows), concept, SEED, texts)
+        self.found = held_out_gain(rows, concept, SEED, texts)
+        return self.found
 
 
 def _check_eraser(eraser: Any) -> Any:

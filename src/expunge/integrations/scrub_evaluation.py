@@ -42,6 +42,8 @@ POOLED = ("cls", "last", "mean")
 class ScrubEvaluation:
     """Numbers for a model as it is ("before"), scrubbed ("after"), and with the random control.
 
+    `to_html` writes a page of them; `Audit.to_html` has a section for them, by its `model`.
+
     Attributes
     ----------
     layers : tuple of str
@@ -58,6 +60,8 @@ class ScrubEvaluation:
     task : dict of str to float
         By condition: accuracy for the task at the last layer of a probe trained on states before
         (amnesic probing: what the task loses with the concept); empty without a task.
+    ranks : tuple of int
+        Directions erased at each layer, by the scrubbing and by the control.
     """
 
     layers: tuple[str, ...]
@@ -67,6 +71,7 @@ class ScrubEvaluation:
     loss: dict[str, float] = field(default_factory=dict)
     kl: dict[str, float] = field(default_factory=dict)
     task: dict[str, float] = field(default_factory=dict)
+    ranks: tuple[int, ...] = ()
 
     @property
     def perplexity(self) -> dict[str, float]:
@@ -107,27 +112,12 @@ class ScrubEvaluation:
         path : str or path
         """
         from expunge.report.html_page import render_page
-        from expunge.report.parts import Figure, Section, Table
+        from expunge.report.model_section import model_section
+        from expunge.report.values import cleaned
 
-        lines = [
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": name,
-                "x": list(self.layers),
-                "y": list(self.probes[name]),
-            }
-            for name in CONDITIONS
-        ]
-        layout = {"height": 360, "yaxis": {"range": [0, 1.03]}, "xaxis": {"type": "category"}}
-        caption = f"Accuracy of a linear probe by layer; the largest class has {self.chance:.1%}."
-        told = "Of the whole model: as it is, scrubbed, and with as many directions at random."
-        table = Table(["", *CONDITIONS], self._rows(), told)
-        sections = [
-            Section("Probes by layer", [Figure(lines, layout, caption)]),
-            Section("Language and task", [table]),
-        ]
-        page = render_page("What scrubbing does to a model", sections, data=self.to_dict())
+        found = cleaned(self.to_dict())
+        sections = [section for section in (model_section({"model": found}),) if section]
+        page = render_page("What scrubbing does to a model", sections, data=found)
         write_atomically(path, page.encode())
 
     def _rows(self) -> list[list[Any]]:
@@ -212,6 +202,7 @@ def evaluate_scrubbing(
         language.loss(),
         language.kl(),
         _task(stacked, task, order),
+        tuple(erasure.rank for erasure in erasures.values()),
     )
 
 

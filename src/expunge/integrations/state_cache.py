@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from expunge.errors import InputError
 from expunge.integrations.intercept import intercepting
-from expunge.integrations.module_names import blocks_of
+from expunge.integrations.layer_parts import blocks_of
 from expunge.optional import require
 
 __all__ = ["StateCache"]

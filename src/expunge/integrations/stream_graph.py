@@ -15,7 +15,8 @@ from typing import Any
 
 from expunge.errors import InputError
 from expunge.integrations.hidden_states import first_states, in_output
-from expunge.integrations.module_names import base_model, blocks_of
+from expunge.integrations.layer_parts import blocks_of
+from expunge.integrations.module_names import base_model
 from expunge.optional import require
 
 __all__ = ["Product", "Run", "Stream", "readers_of", "run_with_graph", "stream_of"]
@@ -142,6 +143,12 @@ def stream_of(model: Any, run: Run) -> Stream:
         )
     prefix = next(n for n, m in model.named_modules() if m is base_model(model))
     last = f"{prefix}.{blocks[-1]}" if prefix else blocks[-1]
+    if last not in run.given:
+        raise InputError(
+            "The last layer gives no hidden states, or does not run",
+            f"{type(model).__name__} with the layer {last!r}",
+            "Bake erasures at the outputs of norms, linear layers or embeddings",
+        )
     stream, nodes = Stream(), set[Any]()
     for node, scale in _summands(run.given[last], nodes):
         _add_writer(stream, node, scale)
@@ -160,8 +167,16 @@ def _uses(run: Run, name: str, stream: set[int]) -> bool:
     return name in run.given and id(run.given[name]) not in stream
 
 
-def readers_of(run: Run, name: str) -> list[Product]:
+def readers_of(run: Run, name: str, *, constant: bool = True) -> list[Product]:
     """All products that read what a module gives.
+
+    Parameters
+    ----------
+    run : Run
+    name : str
+    constant : bool
+        Whether a constant will be added to what it gives: then nothing may be multiplied in
+        between, not even whole rows, as by a mask.
 
     Raises
     ------
@@ -182,8 +197,16 @@ def readers_of(run: Run, name: str) -> list[Product]:
         seen.add(id(node))
         for reader, place in consumers[id(node)]:
             kind = _kind(reader)
-            if kind in SAME_ROWS and place == 0:
+            multiplied = kind == "Mul" and (_row_factor(reader) or (None,))[0] == place
+            if (kind in SAME_ROWS and place == 0) or (multiplied and not constant):
                 waiting.append(reader)
+            elif multiplied:
+                raise InputError(
+                    "Rows are multiplied, such as by the mask, before linear layers read them: a "
+                    "constant that these add would come too late",
+                    f"what {name!r} gives",
+                    "Bake an erasure without center and offset there",
+                )
             elif kind in PRODUCTS and place == PRODUCTS[kind][0]:
                 product = _product(reader)
                 found[id(product.weight)] = product

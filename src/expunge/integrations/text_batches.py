@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from expunge.errors import InputError
 from expunge.inputs import check_number
 from expunge.parallel import blocks
 
-__all__ = ["TextBatches", "evaluating", "longest", "to_device"]
+__all__ = ["TextBatches", "TextStream", "encoded", "evaluating", "longest", "to_device"]
 
 CHUNK = 1024  # texts tokenized at once to learn their lengths
+WINDOW = 32  # batches of a stream that are sorted by length together
 NO_LIMIT = 10**9  # tokenizers without a limit state an absurd one
 
 
@@ -71,6 +73,64 @@ class TextBatches:
                 "Drop it, or let the tokenizer add its special tokens",
             )
         return lengths
+
+
+class TextStream:
+    """Tokenized batches of texts that come one by one, such as a column of an IterableDataset.
+
+    Only some batches are held at a time; within these, longest texts come first. Can be gone
+    through as often as the texts can.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    tokenizer, batch_size, max_length
+        See `TextBatches`.
+    """
+
+    def __init__(
+        self, texts: Any, tokenizer: Any, *, batch_size: int = 32, max_length: int | None = None
+    ) -> None:
+        check_number(batch_size, "batch_size", least=1, whole=True)
+        self.texts, self.tokenizer = texts, _check_tokenizer(tokenizer)
+        self.batch_size, self.max_length = batch_size, max_length
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.intp], Any]]:
+        """Yield the numbers of some texts and their encoding, padded, as tensors."""
+        done, coming = 0, iter(self.texts)
+        while window := list(islice(coming, WINDOW * self.batch_size)):
+            batches = TextBatches(
+                window, self.tokenizer, batch_size=self.batch_size, max_length=self.max_length
+            )
+            for rows, inputs in batches:
+                yield done + rows, inputs
+            done += len(window)
+
+
+def encoded(batch: Any, tokenizer: Any, max_length: int | None) -> Any:
+    """What a model takes of a batch of a loader: texts are tokenized, anything else is as it is.
+
+    Texts are a list of them, or the one column of texts of a mapping.
+    """
+    columns = list(batch.values()) if isinstance(batch, Mapping) else [batch]
+    texts = [column for column in columns if _is_column_of_texts(column)]
+    if not texts:
+        return batch
+    if len(columns) > 1 or isinstance(batch, str):
+        raise InputError(
+            "It is not clear which texts of a batch are meant",
+            "a single text" if isinstance(batch, str) else f"columns {', '.join(batch)}",
+            "Let batches be lists of texts, or mappings of one column of texts and 'labels'",
+        )
+    truncation = {"truncation": max_length is not None, "max_length": max_length}
+    made = _check_tokenizer(tokenizer)
+    return made(list(texts[0]), padding=True, return_tensors="pt", **truncation)
+
+
+def _is_column_of_texts(column: Any) -> bool:
+    return isinstance(column, str) or (
+        isinstance(column, list | tuple) and bool(column) and isinstance(column[0], str)
+    )
 
 
 def longest(model: Any, tokenizer: Any) -> int | None:

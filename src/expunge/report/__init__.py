@@ -17,6 +17,7 @@ from expunge.report.findings import (
 from expunge.report.frontier_figure import frontier_section
 from expunge.report.headline import verdict_section
 from expunge.report.html_page import render_page
+from expunge.report.model_section import model_section
 from expunge.report.parts import (
     Card,
     Cards,
@@ -61,6 +62,7 @@ SECTIONS = (
     words_section,
     damage_section,
     fairness_section,
+    model_section,
     spectrum_section,
     method_section,
     data_section,
@@ -74,7 +76,8 @@ def render(audit_dict: Mapping[str, Any]) -> str:
     Parameters
     ----------
     audit_dict : mapping
-        Of `Audit.to_dict`, or the same read back from JSON.
+        Of `Audit.to_dict`, or the same read back from JSON. An entry "model", as the evaluation of
+        a scrubbed model gives it by its `to_dict`, becomes a section.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def render(audit_dict: Mapping[str, Any]) -> str:
     return render_page(title, sections, subtitle=subtitle, data=numbers)
 
 
-def write_report(audit: Any, path: str | os.PathLike[str]) -> None:
+def write_report(audit: Any, path: str | os.PathLike[str], *, model: Any = None) -> None:
     """Write the page of an audit to a file, all of it or nothing.
 
     Parameters
@@ -110,6 +113,8 @@ def write_report(audit: Any, path: str | os.PathLike[str]) -> None:
     audit : Audit or mapping
         A mapping is what `Audit.to_dict` gives.
     path : str or path
+    model : ScrubEvaluation or mapping, optional
+        What scrubbing does to the model that the rows come from, as a section of the page.
 
     Raises
     ------
@@ -117,4 +122,6 @@ def write_report(audit: Any, path: str | os.PathLike[str]) -> None:
         Without jinja2 or plotly; the message names the extra that brings them.
     """
     content = audit if isinstance(audit, Mapping) else audit.to_dict()
+    if model is not None:
+        content = {**content, "model": model if isinstance(model, Mapping) else model.to_dict()}
     write_atomically(path, render(content).encode())

@@ -271,7 +271,10 @@ def _factors(erasure: Erasure, X: torch.Tensor) -> Factors:
 
 
 def _copied(values: Any, device: torch.device) -> torch.Tensor | None:
-    return None if values is None else torch.tensor(values, dtype=double(device), device=device)
+    if values is None:
+        return None
+    # not torch.tensor(values), which warns where torch.compile follows it into here
+    return torch.from_numpy(np.array(values)).to(dtype=double(device), device=device)
 
 
 def under_autocast(x: torch.Tensor) -> bool:
