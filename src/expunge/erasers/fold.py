@@ -256,8 +256,8 @@ class FoldEraser(BaseEraser):
 
 
 def _readings(choice: Choice) -> str:
-    told = {name: f"{100 * value:.1f} %" for name, value in choice.accuracy.items()}
-    return f"a probe tells {told['fold']} of held-out rows after the fold, {told['leace']} after LEACE"
+    fold, leace = (f"{100 * choice.accuracy[name]:.1f} %" for name in ("fold", "leace"))
+    return f"a probe tells {fold} of held-out rows after the fold, {leace} after LEACE"
 
 
 def _warn(why: str) -> None:
