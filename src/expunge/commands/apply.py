@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from expunge.addresses import where_of
 from expunge.commands.engines import Engine, Scheduler
 from expunge.commands.options import (
     Concepts,
@@ -33,6 +34,7 @@ Examples:
   expunge apply gender.safetensors glove.txt -o clean.bin       word2vec, binary
   expunge apply gender.safetensors people.parquet --in-place
   expunge apply gender.safetensors shards/ -o clean/ --engine dask --scheduler local
+  expunge apply gender.safetensors s3://store/people -o s3://store/clean --engine dask
 
 \b
 Clean everything that is compared: queries by the same erasure as documents.
@@ -44,12 +46,15 @@ REMINDER = (
 )
 
 Out = Annotated[
-    Path | None,
+    Any,  # a path, an address or None
     typer.Option(
         "--out",
         "-o",
         metavar="CLEAN",
-        help="The new file; its ending says its format. Of a folder: a new folder.",
+        parser=where_of,
+        show_default=False,
+        help="The new file; its ending says its format. Of a folder: a new folder. May be an "
+        "address.",
     ),
 ]
 InPlace = Annotated[

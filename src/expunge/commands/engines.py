@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,7 +94,11 @@ def _client(scheduler: str | None, stack: ExitStack) -> Any:
         return None
     distributed = require("distributed", "dask")
     if scheduler == "local":
-        made = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
+        made = distributed.LocalCluster(
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,  # what is wrong is said here, in one line
+        )
         cluster = stack.enter_context(made)
         return stack.enter_context(distributed.Client(cluster, set_as_default=False))
     try:

@@ -39,6 +39,7 @@ from expunge.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from expunge.addresses import Where
     from expunge.commands.labelled_table import LabelledTable
     from expunge.erasers.base import BaseEraser
     from expunge.maps import Map
@@ -57,6 +58,7 @@ Examples:
   expunge fit labelled.parquet -c gender --unlabelled all.parquet -o gender.safetensors
   expunge fit people.parquet -c gender --missing unlabelled --groups person -o g.safetensors
   expunge fit shards/ -c gender --engine dask --scheduler tcp://host:8786 -o g.safetensors
+  expunge fit s3://store/people -c gender --engine dask --scheduler local -o g.safetensors
   expunge fit people.parquet -c gender --set scale=std --set alpha=1e-3 -o gender.safetensors
 """
 
@@ -236,7 +238,7 @@ def render(
     """
     n, d = table.rows.n_samples, found.n_features
 
-    def name(path: Path) -> str:
+    def name(path: Where) -> str:
         return printable(str(path), screen.encoding)
 
     def say(text: str, style: str = "") -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Where
 from expunge.commands.engines import RowsOf
 from expunge.commands.label_files import read_labels
 from expunge.commands.missing_labels import labelled_rows, tidied
@@ -82,7 +82,7 @@ class LabelledTable:
 
     Attributes
     ----------
-    path : Path
+    path : Path or Address
     rows : Rows
         Those that have labels.
     concept : array of shape (n,) or (n, m), mapping of str to such, or None
@@ -93,7 +93,7 @@ class LabelledTable:
         Rows without labels that were not left out.
     """
 
-    path: Path
+    path: Where
     rows: Rows
     concept: Any = None
     task: NDArray[Any] | None = None
@@ -158,12 +158,12 @@ def names_of(vectors: Sequence[str] | None) -> str | list[str] | None:
     return names[0] if len(names) == 1 else (names or None)
 
 
-def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> LabelledTable:
+def open_table(path: Where, asked: Asked, watch: Watch | None = None) -> LabelledTable:
     """The vectors of a file with their labels, without rows that have none.
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     asked : Asked
     watch : function of (rows read, rows), optional
         Told of every block that is read.
@@ -196,7 +196,7 @@ def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> Labelled
     return _without_missing(path, rows, _concepts(path, rows, asked), asked, ())
 
 
-def _concepts(path: Path, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
+def _concepts(path: Where, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
     concepts: dict[str, NDArray[Any]] = {}
     for what in asked.concepts:
         name, values = read_labels(what, rows, path.name, asked.concept_option)
@@ -208,7 +208,7 @@ def _concepts(path: Path, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
     return concepts
 
 
-def _on_engine(path: Path, rows: Rows, asked: Asked) -> LabelledTable:
+def _on_engine(path: Where, rows: Rows, asked: Asked) -> LabelledTable:
     """The table of another engine, whose labels stay where they are; all rows must have one."""
     asks = {
         "--pair": asked.pair is not None,
@@ -253,7 +253,7 @@ def pool_of_table(
     """
     if file is None:
         return table.unlabelled
-    found = ChunkedRows(open_file(Path(file), names_of(vectors)), memory)
+    found = ChunkedRows(open_file(file, names_of(vectors)), memory)
     return found if table.unlabelled is None else JoinedRows(found, table.unlabelled)
 
 
@@ -283,7 +283,7 @@ def held_out_rows(n: int, share: float, seed: int) -> NDArray[np.bool_]:
     return left
 
 
-def _of_words(path: Path, rows: ChunkedRows, asked: Asked) -> LabelledTable:
+def _of_words(path: Where, rows: ChunkedRows, asked: Asked) -> LabelledTable:
     words = words_of(rows, asked.word_column, path.name)
     if asked.pair is not None:
         index, labels, note = by_pair(rows, words, asked.pair)
@@ -303,7 +303,7 @@ def _of_words(path: Path, rows: ChunkedRows, asked: Asked) -> LabelledTable:
 
 
 def _without_missing(
-    path: Path,
+    path: Where,
     rows: ChunkedRows,
     concepts: dict[str, NDArray[Any]],
     asked: Asked,

@@ -6,12 +6,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Address, Where
 from expunge.errors import InputError
 from expunge.files.naming import check_name
 from expunge.files.number_types import array_type
@@ -55,7 +55,7 @@ class VectorFile(ABC):
 
     Attributes
     ----------
-    path : Path
+    path : Path or Address
     n, d : int
         Rows, and the width of a vector.
     stored : str
@@ -70,7 +70,7 @@ class VectorFile(ABC):
         The files of a folder; empty for a file.
     """
 
-    path: Path
+    path: Where
     n: int
     d: int
     stored: str
@@ -153,13 +153,16 @@ class VectorFile(ABC):
         """
         return {name: self.column(name) for name in names}
 
-    def identity(self) -> dict[str, list[int]]:
+    def identity(self) -> dict[str, list[Any]]:
         """By what a file is known to be the same still: size and time of the last change.
 
         Returns
         -------
         dict of file name to [bytes, nanoseconds]
+            At an address, what its server says in place of the time.
         """
+        if isinstance(self.path, Address):
+            return {self.path.name: self.path.identity()}
         found = os.stat(self.path)
         return {self.path.name: [found.st_size, found.st_mtime_ns]}
 
@@ -187,12 +190,12 @@ class VectorFile(ABC):
         return f"{type(self).__name__}({str(self.path)!r}, {self.n} x {self.d} {self.stored})"
 
 
-def truncated(path: Path, at: str) -> InputError:
+def truncated(path: Where, at: str) -> InputError:
     """The error for a file that ends too early.
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     at : str
         Where: a row, a line, a byte.
 
@@ -205,12 +208,12 @@ def truncated(path: Path, at: str) -> InputError:
     )
 
 
-def unreadable(path: Path, kind: str, error: object) -> InputError:
+def unreadable(path: Where, kind: str, error: object) -> InputError:
     """The error for a file that is not what its name says.
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     kind : str
         What it should be.
     error : object

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Address, where_of
 from expunge.concept import Concept
 from expunge.files.budget import check_memory, rows_within
 from expunge.files.formats import open_file
@@ -144,7 +145,7 @@ class ChunkedRows(Rows):
         -------
         array of shape (n, d), or ChunkedRows of the new file
         """
-        if not isinstance(out, str | os.PathLike):
+        if not isinstance(out, str | os.PathLike | Address):
             return super().transform(erasure, out, concept=concept)
         path = rewrite(self.file, erasure, out, concept=concept, memory=self.memory)
         names = self.file.vector_columns or self.file.vectors
@@ -159,4 +160,4 @@ def _still_named(path: Any, names: Any) -> Any:
     named = (".npz", ".parquet", ".arrow", ".feather", ".safetensors", ".csv", ".tsv")
     if isinstance(names, str) and str(path).endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
         return f"{names}_*"
-    return names if str(path).endswith(named) or os.path.isdir(path) else None
+    return names if str(path).endswith(named) or where_of(path).is_dir() else None

@@ -10,12 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Where
 from expunge.errors import InputError
 from expunge.files.formats import ending_of, format_of
 from expunge.files.naming import check_name, choose_columns
@@ -321,7 +321,7 @@ class FileCut(Recipe):
 
     Attributes
     ----------
-    path : Path
+    path : Path or Address
     names : str, list of str or None
         Where the vectors are.
     first, last : int
@@ -329,7 +329,7 @@ class FileCut(Recipe):
     column : str or None
     """
 
-    path: Path
+    path: Where
     names: Any
     first: int
     last: int

@@ -11,12 +11,12 @@ import os
 import weakref
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Address, Where
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.files.formats import open_file
@@ -67,7 +67,8 @@ def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows
     Parameters
     ----------
     X : dask.array.Array of shape (n, d), dask.dataframe.DataFrame, str or path
-        A path is that of a file or a folder of files, as `open_rows` reads them.
+        A path is that of a file or a folder of files, as `open_rows` reads them, or the address of
+        parquet files, as ``s3://bucket/people``.
     vectors : str or sequence of str, optional
         Of a frame or a file: the column of lists, or the columns of numbers; a pattern with ``*``
         stands for several. Found by itself where there is no doubt.
@@ -97,7 +98,7 @@ def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows
     (True, ((300, 300, 300, 100), (4,)))
     """
     runner = Runner(client)
-    if isinstance(X, str | os.PathLike):
+    if isinstance(X, str | os.PathLike | Address):
         require("dask", "dask")
         return DaskRows(FileParts(open_file(X, vectors), runner))
     kind = collection(X)
@@ -378,7 +379,7 @@ class DaskRows(Rows):
         erasure : Erasure or ConditionalErasure
         out : str or path, optional
             A folder to write, which workers must reach too: of parquet files with all columns
-            beside the vectors, or for an array of npy files.
+            beside the vectors, or for an array of npy files, at an address of parquet files.
         concept : Concept, optional
             Of each row, where the erasure has to be told.
 
@@ -395,7 +396,7 @@ class DaskRows(Rows):
 
     def write(
         self, erasure: Map, out: Any, concept: Concept | None = None, **settings: Any
-    ) -> Path:
+    ) -> Where:
         """Write the rows after an erasure to a folder; see `transform`.
 
         Parameters
@@ -407,7 +408,7 @@ class DaskRows(Rows):
 
         Returns
         -------
-        Path
+        Path or Address
         """
         told = None if concept is None else self._slices_of_all(concept.values)
         return write_parts(self.parts, erasure, out, concept, told, **settings)[0]

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.atomic import atomic_file, check_path
+from expunge.addresses import Address, Where, new_file, overlap, where_of
 from expunge.concept import Concept
 from expunge.errors import InputError
+from expunge.files.address_folders import is_whole, still_wanted
 from expunge.files.changing import checksum
-from expunge.files.folders import FolderJob, fill_folder
-from expunge.files.rewriting import rewrite
+from expunge.files.folder_job import FolderJob
+from expunge.files.folders import fill_folder
+from expunge.files.rewriting import refuse_existing, rewrite
 from expunge.files.table import VectorFile
 from expunge.optional import require
 from expunge.parallel import alone
@@ -29,6 +32,8 @@ from expunge.rows.dask_graph import each
 from expunge.rows.dask_parts import FileParts, FrameParts, Parts
 
 __all__ = ["write_parts"]
+
+VECTORS = "vectors"  # what those of an array are called in parquet
 
 
 def write_parts(
@@ -40,7 +45,7 @@ def write_parts(
     *,
     resume: bool = False,
     **settings: Any,
-) -> tuple[Path, Any]:
+) -> tuple[Where, Any]:
     """Write erased rows to a folder, each partition by whoever has it.
 
     Parameters
@@ -48,7 +53,8 @@ def write_parts(
     parts : Parts
     erasure : Erasure or ConditionalErasure
     out : str or path
-        The folder; for rows of one file, a file. Workers reach it by the same name.
+        The folder, or the address of one; for rows of one file, a file. Workers reach it by the
+        same name.
     concept : Concept, optional
         Of all rows, where the erasure has to be told.
     told : list, optional
@@ -60,11 +66,13 @@ def write_parts(
 
     Returns
     -------
-    Path
+    Path or Address
     str, list of str or None
         What the vectors are called there.
     """
-    target = Path(os.path.realpath(check_path(out)))
+    target = where_of(out)
+    if isinstance(target, Path):
+        target = Path(os.path.realpath(target))
     known = None if concept is None else (concept.kind, concept.labels)
     if isinstance(parts, FileParts):
         _write_files(parts, erasure, target, known, told, resume, settings)
@@ -79,40 +87,43 @@ def write_parts(
     framed = isinstance(parts, FrameParts)
     pieces = list(lazy.to_delayed() if framed else lazy.to_delayed().ravel())
     write, ending = (write_frame, "parquet") if framed else (write_array, "npy")
+    if isinstance(target, Address):
+        ending = "parquet"
 
-    def fill(folder: Path) -> None:
+    def fill(folder: Where) -> None:
         names = [folder / f"part-{number:05d}.{ending}" for number in range(len(pieces))]
         parts.runner.compute(each(write, pieces, names))
 
     fill_folder(FolderJob(None, target, {"parts": len(pieces)}, False, False), fill)
     if isinstance(parts, FrameParts):
         return target, parts.chosen[0] if parts.listed else list(parts.chosen)
-    return target, None
+    return target, VECTORS if isinstance(target, Address) else None
 
 
 def _write_files(
     parts: FileParts,
     erasure: Any,
-    target: Path,
+    target: Where,
     known: Any,
     told: list[Any] | None,
     resume: bool,
     settings: dict[str, Any],
 ) -> None:
     file = parts.file
-    source = Path(os.path.realpath(file.path))
-    if target == source or source in target.parents or target in source.parents:
+    if overlap(target, file.path):
         raise InputError(
             "The new file would be written over the one that is read, or into its folder",
             f"{target} for {file.path}",
             "Name another file",
         )
     if not file.shards:
+        if isinstance(target, Address):
+            refuse_existing(target)
         parts.runner.compute(_rewritten(parts, [file], [target], erasure, known, told, settings))
         return
 
-    def fill(folder: Path) -> None:
-        missing = [s for s in file.shards if not (folder / s.path.name).exists()]
+    def fill(folder: Where) -> None:
+        missing = [s for s in file.shards if not is_whole(folder / s.path.name, s)]
         paths = [folder / shard.path.name for shard in missing]
         parts.runner.compute(_rewritten(parts, missing, paths, erasure, known, told, settings))
 
@@ -127,7 +138,7 @@ def _write_files(
 def _rewritten(
     parts: FileParts,
     shards: Sequence[VectorFile],
-    paths: Sequence[Path],
+    paths: Sequence[Where],
     erasure: Any,
     known: Any,
     told: list[Any] | None,
@@ -151,17 +162,19 @@ def _rewritten(
         [known] * len(shards),
         own,
         [settings] * len(shards),
+        [bool(parts.file.shards)] * len(shards),
     )
 
 
 def rewrite_shard(
-    source: Path,
+    source: Where,
     names: Any,
     erasure: Any,
-    target: Path,
+    target: Where,
     known: Any,
     told: Sequence[NDArray[Any]] | None,
     settings: dict[str, Any],
+    in_folder: bool,
 ) -> str:
     """Write one file with its vectors erased; gives its name."""
     concept = None
@@ -170,21 +183,36 @@ def rewrite_shard(
         values = np.concatenate(list(told)) if told else np.zeros(0)
         codes = values.astype(np.intp if kind == "classes" else np.float64)
         concept = Concept(kind, codes, labels)
-    with alone():
-        rewrite(source, erasure, target, concept=concept, vectors=names, **settings)
+    with alone(), still_wanted(target) if in_folder else nullcontext():
+        rewrite(
+            source,
+            erasure,
+            target,
+            concept=concept,
+            vectors=names,
+            replace_remote=True,
+            **settings,
+        )
     return target.name
 
 
-def write_frame(frame: Any, path: Path) -> str:
+def write_frame(frame: Any, path: Where) -> str:
     """Write a partition of a frame as a parquet file; gives its name."""
-    table = require("pyarrow", "parquet").Table.from_pandas(frame)
-    with atomic_file(path) as stream:
-        require("pyarrow.parquet", "parquet").write_table(table, stream)
+    return _write_table(require("pyarrow", "parquet").Table.from_pandas(frame), path)
+
+
+def write_array(X: NDArray[Any], path: Where) -> str:
+    """Write a chunk of an array as an npy file, or at an address as parquet; gives its name."""
+    if isinstance(path, Address):
+        pa = require("pyarrow", "parquet")
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+        return _write_table(pa.table({VECTORS: lists}), path)
+    with new_file(path) as stream:
+        np.save(stream, X)
     return path.name
 
 
-def write_array(X: NDArray[Any], path: Path) -> str:
-    """Write a chunk of an array as an npy file; gives its name."""
-    with atomic_file(path) as stream:
-        np.save(stream, X)
+def _write_table(table: Any, path: Where) -> str:
+    with still_wanted(path), new_file(path) as stream:
+        require("pyarrow.parquet", "parquet").write_table(table, stream)
     return path.name
