@@ -14,10 +14,10 @@ from expunge import artifact
 from expunge.concept import Concept, Kind, Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.files.vector_columns import VectorColumns
 from expunge.inputs import check_choice, check_known, check_number, check_rows
 from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import as_matrix
-from expunge.inputs.vector_columns import VectorColumns
 from expunge.linalg import Array
 from expunge.meta import plain_meta
 from expunge.parallel import BLOCK, blas_for, blocks, map_spans

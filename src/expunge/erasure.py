@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from expunge import artifact
 from expunge.errors import InputError
 from expunge.files.naming import listed
+from expunge.files.vector_columns import VectorColumns
 from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import apply_map, as_matrix
-from expunge.inputs.vector_columns import VectorColumns
 from expunge.inputs.widths import check_width
 from expunge.linalg import Array, range_basis
 from expunge.meta import plain_meta

@@ -24,10 +24,10 @@ from expunge.blas import subtract_product
 from expunge.concept import Label
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.files.vector_columns import VectorColumns
 from expunge.inputs import check_number
 from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import apply_map, as_matrix
-from expunge.inputs.vector_columns import VectorColumns
 from expunge.inputs.widths import check_width
 from expunge.linalg import Array
 from expunge.meta import plain_meta

@@ -89,6 +89,7 @@ def apply(
     from expunge.commands.likeness import unlikeness
     from expunge.commands.row_bar import row_bar
     from expunge.files import open_file, rewrite
+    from expunge.files.formats import in_order_of
     from expunge.rows.chunked import ChunkedRows
 
     check_target(json_file, streams=True)
@@ -99,6 +100,8 @@ def apply(
     check_folder(out)
     found = load_erasure(erasure)
     file = open_file(vectors, names_of(vector_names))
+    if vector_names is None:
+        file = in_order_of(file, found.columns)
     _check_width(found, file, erasure)
     needed = bool(getattr(found, "needs_concept", False))
     strange = unlikeness(found, file)

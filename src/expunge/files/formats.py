@@ -13,8 +13,9 @@ from expunge.errors import InputError
 from expunge.files.naming import nearest
 from expunge.files.shards import ShardedFile, shard_paths
 from expunge.files.table import VectorFile, unreadable
+from expunge.files.vector_columns import VectorColumns
 
-__all__ = ["FORMATS", "Format", "ending_of", "format_of", "open_file"]
+__all__ = ["FORMATS", "Format", "ending_of", "format_of", "in_order_of", "open_file"]
 
 DAMAGED = (UnicodeError, SyntaxError, TokenError, RecursionError, OverflowError)
 
@@ -180,6 +181,30 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
     if not file.is_file():
         raise InputError("This is no file of vectors", f"{file}, a device or a pipe", "Name a file")
     return _with_width(format_of(file).open_path(file, vectors))
+
+
+def in_order_of(file: VectorFile, known: VectorColumns | None) -> VectorFile:
+    """The same file with its vectors as a fit knew them: columns in that order, and only these.
+
+    Parameters
+    ----------
+    file : VectorFile
+    known : VectorColumns or None
+        A file whose vectors are no columns of numbers, or that is no table, is left as it is.
+
+    Returns
+    -------
+    VectorFile
+
+    Raises
+    ------
+    InputError
+        When one of the columns is missing.
+    """
+    if known is None or known.lists or not file.vector_columns:
+        return file
+    names = known.among(file.vector_columns, file.columns)
+    return file if names == file.vector_columns else open_file(file.path, list(names))
 
 
 def _with_width(file: VectorFile) -> VectorFile:

@@ -110,8 +110,8 @@ class ParquetTable(ArrowTable):
                 part.path_in_schema
                 for part in parts
                 if any("DICTIONARY" in kind for kind in part.encodings)
-                and part.path_in_schema.split(".")[0] not in self.chosen
-                and part.path_in_schema not in self.chosen
+                and part.path_in_schema.split(".")[0] not in self.names
+                and part.path_in_schema not in self.names
             ],
         }
 

@@ -13,10 +13,10 @@ from typing import IO, Any
 from expunge.addresses import Address, Where, new_file, overlap, where_of
 from expunge.errors import InputError
 from expunge.files.budget import check_memory, rows_within
-from expunge.files.changing import Changing, checksum
+from expunge.files.changing import Changing, checksum, map_of
 from expunge.files.folder_job import FolderJob
 from expunge.files.folders import write_folder
-from expunge.files.formats import Format, ending_of, format_of, open_file
+from expunge.files.formats import Format, ending_of, format_of, in_order_of, open_file
 from expunge.files.naming import listed
 from expunge.files.number_types import array_type, check_type, widened
 from expunge.files.table import Order, VectorFile
@@ -163,6 +163,8 @@ def rewrite(
     """
     source = getattr(source, "file", source)
     file = source if isinstance(source, VectorFile) else open_file(source, vectors)
+    if file is not source and vectors is None:
+        file = in_order_of(file, getattr(map_of(erasure), "columns", None))
     to = _target(file, target, in_place)
     folder = bool(file.shards) and ending_of(to) in ("", ending_of(file.shards[0].path))
     made = format_of(file.shards[0].path) if folder else format_of(to)

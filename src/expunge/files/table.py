@@ -16,6 +16,7 @@ from expunge.errors import InputError
 from expunge.files.naming import check_name
 from expunge.files.number_types import array_type
 from expunge.files.read_ahead import read_ahead
+from expunge.files.vector_columns import VectorColumns
 
 __all__ = ["Change", "Order", "VectorFile", "truncated", "unreadable"]
 
@@ -68,6 +69,8 @@ class VectorFile(ABC):
         The other columns.
     shards : tuple of VectorFile
         The files of a folder; empty for a file.
+    lists : bool
+        Whether the vectors are a column of lists of a table.
     """
 
     path: Where
@@ -78,6 +81,7 @@ class VectorFile(ABC):
     vector_columns: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     shards: tuple[VectorFile, ...] = ()
+    lists: bool = False
 
     # -- what a format supplies ------------------------------------------------------------------
 
@@ -95,6 +99,13 @@ class VectorFile(ABC):
     def dtype(self) -> np.dtype[Any]:
         """Type of the arrays that come out."""
         return array_type(self.stored)
+
+    @property
+    def chosen(self) -> VectorColumns | None:
+        """Which columns of a table the vectors are; None where they are none."""
+        if self.vector_columns:
+            return VectorColumns(self.vector_columns)
+        return VectorColumns((self.vectors,), lists=True) if self.lists else None
 
     def take(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The vectors with these numbers, in this order; one pass over those in between.

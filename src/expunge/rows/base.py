@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept
 from expunge.errors import InputError
+from expunge.files.vector_columns import VectorColumns
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -43,6 +44,7 @@ class Rows(ABC):
     in_memory = False  # whether `take` costs no more than the rows it gives
     lazy = False  # whether nothing is read, or even counted, before it has to be
     columns: tuple[str, ...] = ()  # what there is beside the vectors, by name
+    chosen: VectorColumns | None = None  # which columns of a table the vectors are
 
     # -- what a home supplies --------------------------------------------------------------------
 
@@ -77,6 +79,32 @@ class Rows(ABC):
     def column(self, name: str) -> NDArray[Any]:
         """Values (n,) of a column beside the vectors, for homes that have such."""
         raise InputError("These rows have no columns", repr(name), "Pass the values themselves")
+
+    def in_order_of(self, known: VectorColumns | None) -> Rows:
+        """These rows with the columns of a fit as their vectors, in its order.
+
+        Parameters
+        ----------
+        known : VectorColumns or None
+            Rows of no table, or with a column of lists, are left as they are.
+
+        Returns
+        -------
+        Rows
+
+        Raises
+        ------
+        InputError
+            When one of the columns is missing.
+        """
+        ours = self.chosen
+        if known is None or ours is None or known.lists or ours.lists or ours.names == known.names:
+            return self
+        return self._choosing(known.among(ours.names, self.columns))
+
+    def _choosing(self, names: tuple[Any, ...]) -> Rows:
+        """Rows of the same table, with these columns as vectors: for homes that read them."""
+        return self
 
     def aligned(self, values: Any) -> Any:
         """Values, one per row, as these rows want them: for homes that have them in partitions."""

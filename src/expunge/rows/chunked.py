@@ -85,7 +85,7 @@ class ChunkedRows(Rows):
 
     def __init__(self, file: VectorFile, memory: int | str = "1GB") -> None:
         self.file, self.memory = file, check_memory(memory)
-        self.columns = file.columns
+        self.columns, self.chosen = file.columns, file.chosen
         self.block_rows = rows_within(self.memory, file.d, file.dtype.itemsize)
 
     @property
@@ -124,6 +124,9 @@ class ChunkedRows(Rows):
         """The rows with these numbers, in memory."""
         self.file.check_unchanged()
         return DenseRows(self.file.take(index))
+
+    def _choosing(self, names: tuple[Any, ...]) -> ChunkedRows:
+        return ChunkedRows(open_file(self.file.path, list(names)), self.memory)
 
     def column(self, name: str) -> NDArray[Any]:
         """Another column of the file (n,)."""

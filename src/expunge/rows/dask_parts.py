@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from expunge.addresses import Where
 from expunge.errors import InputError
-from expunge.files.formats import ending_of, format_of
+from expunge.files.formats import ending_of, format_of, open_file
 from expunge.files.naming import check_name, choose_columns
 from expunge.files.table import VectorFile
+from expunge.files.vector_columns import VectorColumns
 from expunge.optional import require
 from expunge.parallel import SPAN
 from expunge.rows.dask_graph import Recipe, Runner, each
@@ -48,12 +49,15 @@ class Parts(ABC):
     dtype : dtype
     columns : tuple of str
         What there is beside the vectors, by name.
+    known_as : VectorColumns or None
+        Which columns of a table the vectors are.
     """
 
     runner: Runner
     n_features: int
     dtype: np.dtype[Any]
     columns: tuple[str, ...] = ()
+    known_as: VectorColumns | None = None
 
     @cached_property
     @abstractmethod
@@ -64,6 +68,10 @@ class Parts(ABC):
     def sizes(self) -> tuple[int, ...]:
         """Rows of each partition; where nobody knows, they are counted, once."""
         return tuple(self.runner.compute(each(len, self.vectors)))
+
+    def choosing(self, names: Sequence[Any]) -> Parts:
+        """The same partitions with other columns as vectors."""
+        return self
 
     def column(self, name: str) -> list[Any]:
         """Lazy arrays (k,) of another column."""
@@ -130,6 +138,7 @@ class FrameParts(Parts):
         chosen = choose_columns(lists, floats, numbers, vectors, "the frame")
         self.listed = chosen[0] in lists
         self.chosen = tuple(chosen)
+        self.known_as = VectorColumns(tuple(self.keys[name] for name in chosen), lists=self.listed)
         self.columns = tuple(name for name in names if name not in {*chosen})
         if self.listed:
             sample = np.asarray(first[chosen[0]])
@@ -140,6 +149,10 @@ class FrameParts(Parts):
             self.n_features = len(chosen)
             types = [getattr(kinds[name], "numpy_dtype", kinds[name]) for name in chosen]
             self.dtype = np.dtype(np.result_type(*types))
+
+    def choosing(self, names: Sequence[Any]) -> FrameParts:
+        """The same partitions with other columns as vectors."""
+        return FrameParts(self.frame, self.runner, [str(name) for name in names])
 
     def _first_row(self, names: Sequence[str]) -> dict[str, Any]:
         """The first row of some columns, from the first partition that has one."""
@@ -275,7 +288,7 @@ class FileParts(Parts):
 
     def __init__(self, file: VectorFile, runner: Runner, size: int = BYTES) -> None:
         self.file, self.runner, self.columns = file, runner, file.columns
-        self.n_features, self.dtype = file.d, file.dtype
+        self.n_features, self.dtype, self.known_as = file.d, file.dtype, file.chosen
         named = ending_of((file.shards or (file,))[0].path) in NAMED
         self.names = (list(file.vector_columns) or file.vectors) if named else None
         rows = max(1, size // (file.d * file.dtype.itemsize))
@@ -284,6 +297,10 @@ class FileParts(Parts):
             for shard in file.shards or (file,)
             for lo, hi in _cuts(shard, rows)
         ]
+
+    def choosing(self, names: Sequence[Any]) -> FileParts:
+        """The same files with other columns as vectors."""
+        return FileParts(open_file(self.file.path, list(names)), self.runner)
 
     @cached_property
     def vectors(self) -> list[Any]:

@@ -125,6 +125,7 @@ class DaskRows(Rows):
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.runner, self.columns = parts, parts.runner, parts.columns
+        self.chosen = parts.known_as
         self._known: dict[int, tuple[Any, list[Any]]] = {}
 
     @property
@@ -157,6 +158,9 @@ class DaskRows(Rows):
 
     def _places(self) -> list[Place]:
         return [Place(number, int(self.starts[number])) for number in self._filled]
+
+    def _choosing(self, names: tuple[Any, ...]) -> DaskRows:
+        return DaskRows(self.parts.choosing(names))
 
     # -- values of each row ----------------------------------------------------------------------
 
