@@ -119,10 +119,10 @@ def apply(
     }
     with engine_of(engine, scheduler) as rows_of, row_bar("cleaning") as tell:
         if rows_of is not None:
-            _check_engine(engine, in_place)
             rows = rows_of(file)
             labels = _labels(concept, rows, vectors.name, needed=needed)
-            path = rows.write(found, out, _known(labels, rows, found), **terms)
+            known = _known(labels, rows, found)
+            path = rows.write(found, out, known, in_place=in_place, **terms)
         else:
             labels = _labels(concept, ChunkedRows(file, memory), vectors.name, needed=needed)
             path = rewrite(
@@ -148,13 +148,6 @@ def _check_width(found: Any, file: Any, erasure: Path) -> None:
             f"{erasure} is for vectors of width {found.n_features}",
             f"width {file.d} in {file.path}",
             "Take the vectors it was fitted for, or name their column by --vectors",
-        )
-
-
-def _check_engine(engine: str, in_place: bool) -> None:
-    if in_place:
-        raise InputError(
-            f"--engine {engine} writes new files", "--in-place", "Write -o CLEAN instead"
         )
 
 

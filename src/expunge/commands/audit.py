@@ -257,8 +257,6 @@ def _parted(
         out = held_out_rows(table.rows.n_samples, left["share"], left["seed"])
     except (TypeError, KeyError, ValueError):
         return None, table
-    if table.rows.lazy:  # of an engine that gives all rows or none
-        return None, table
     if not same or out.all() or not out.any():
         return None, table
     budget = check_memory(memory)

@@ -171,13 +171,12 @@ def fit(
     )
     _check_labels(eraser, asked.concepts or pair or words, task)
     with engine_of(engine, scheduler) as rows_of, row_bar(f"fitting {name_of(eraser)}") as tell:
-        _check_engine(engine, holdout, unlabelled)
         asked = replace(asked, rows_of=rows_of)
         table, left = _without_held_out(open_table(vectors, asked, tell), holdout, seed, memory)
         for note in table.notes:
             say(note)
         more: dict[str, Any] = {} if table.groups is None else {"groups": table.groups}
-        if (pool := pool_of_table(table, unlabelled, vector_names, memory)) is not None:
+        if (pool := pool_of_table(table, unlabelled, asked)) is not None:
             more["unlabelled"] = pool
         given = {"concept": table.concept, "sample_weight": table.weights, **more}
         eraser.fit(table.rows, table.task, **given)
@@ -204,15 +203,6 @@ def fit(
 def name_of(eraser: BaseEraser) -> str:
     """What the method is called."""
     return type(eraser).__name__
-
-
-def _check_engine(engine: str, holdout: float, unlabelled: Any) -> None:
-    if engine != "files" and (holdout or unlabelled):
-        raise InputError(
-            f"--engine {engine} fits on all rows, and these have labels",
-            "--holdout" if holdout else "--unlabelled",
-            "Leave it out, or the engine",
-        )
 
 
 def render(

@@ -21,7 +21,7 @@ from expunge.files.naming import listed
 from expunge.files.number_types import array_type, check_type, widened
 from expunge.files.table import Order, VectorFile
 
-__all__ = ["convert", "refuse_existing", "rewrite"]
+__all__ = ["check_in_place", "convert", "refuse_existing", "rewrite"]
 
 Progress = Callable[[int, int], None]
 LEVEL = 6  # of gzip
@@ -248,6 +248,25 @@ def refuse_existing(target: Address) -> None:
         )
 
 
+def check_in_place(source: Where, target: Where) -> None:
+    """Refuse to replace what is at an address, or another file than the one that is read.
+
+    Parameters
+    ----------
+    source, target : Path or Address
+    """
+    if isinstance(source, Address):
+        raise InputError(
+            "What is at an address is not replaced", str(source), "Name a new place to write to"
+        )
+    if _real(target) != _real(source):
+        raise InputError(
+            "in_place=True replaces the source, and this is another file",
+            str(target),
+            "Leave out one of the two",
+        )
+
+
 def _real(place: Where) -> Where:
     return Path(os.path.realpath(place)) if isinstance(place, Path) else place
 
@@ -256,18 +275,9 @@ def _target(file: VectorFile, target: Any, in_place: bool) -> Where:
     source = _real(file.path)
     if target is None and not in_place:
         raise InputError("There is nothing to write to", "no target", "Pass the name of a new file")
-    if in_place and isinstance(source, Address):
-        raise InputError(
-            "What is at an address is not replaced", str(source), "Name a new place to write to"
-        )
     to = source if target is None else _real(where_of(target))
-    if in_place and to != source:
-        raise InputError(
-            "in_place=True replaces the source, and this is another file",
-            str(target),
-            "Leave out one of the two",
-        )
     if in_place:
+        check_in_place(source, to)
         return to
     if overlap(to, source):
         raise InputError(

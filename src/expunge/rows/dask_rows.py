@@ -20,6 +20,7 @@ from expunge.addresses import Address, Where
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.files.formats import open_file
+from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.optional import require
@@ -375,6 +376,23 @@ class DaskRows(Rows):
             found[at] = rows
         return DenseRows(found)
 
+    def some(self, index: NDArray[np.intp]) -> DaskRows:
+        """The rows of files with these numbers, ascending, as rows that stay there.
+
+        Parameters
+        ----------
+        index : int array of shape (k,)
+
+        Returns
+        -------
+        DaskRows
+        """
+        return DaskRows(self.parts.some(index))
+
+    def fingerprint(self) -> Fingerprint:
+        """One pass: a sketch that recognises these rows again."""
+        return self.read(Concept.none(self.n_samples), second=False).fingerprint
+
     def transform(self, erasure: Map, out: Any = None, *, concept: Concept | None = None) -> Any:
         """The rows after an erasure: a lazy collection like the one that was given.
 
@@ -408,7 +426,7 @@ class DaskRows(Rows):
         erasure, out, concept
             As of `transform`.
         **settings
-            For rows of files: dtype, normalize, drop, resume and memory of `rewrite`.
+            For rows of files: dtype, normalize, drop, resume, in_place and memory of `rewrite`.
 
         Returns
         -------

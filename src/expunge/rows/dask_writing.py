@@ -23,7 +23,7 @@ from expunge.files.address_folders import is_whole, still_wanted
 from expunge.files.changing import checksum
 from expunge.files.folder_job import FolderJob
 from expunge.files.folders import fill_folder
-from expunge.files.rewriting import refuse_existing, rewrite
+from expunge.files.rewriting import check_in_place, refuse_existing, rewrite
 from expunge.files.table import VectorFile
 from expunge.optional import require
 from expunge.parallel import alone
@@ -44,6 +44,7 @@ def write_parts(
     told: list[Any] | None = None,
     *,
     resume: bool = False,
+    in_place: bool = False,
     **settings: Any,
 ) -> tuple[Where, Any]:
     """Write erased rows to a folder, each partition by whoever has it.
@@ -61,6 +62,8 @@ def write_parts(
         Its values in each partition.
     resume : bool
         For files: whether to go on where an interrupted run left off.
+    in_place : bool
+        For files: whether to replace them, once all is written.
     **settings
         For files: dtype, normalize, drop and memory of `rewrite`.
 
@@ -70,17 +73,19 @@ def write_parts(
     str, list of str or None
         What the vectors are called there.
     """
+    if in_place and out is None and isinstance(parts, FileParts):
+        out = parts.file.path
     target = where_of(out)
     if isinstance(target, Path):
         target = Path(os.path.realpath(target))
     known = None if concept is None else (concept.kind, concept.labels)
     if isinstance(parts, FileParts):
-        _write_files(parts, erasure, target, known, told, resume, settings)
+        _write_files(parts, erasure, target, known, told, resume, in_place, settings)
         return target, parts.names
-    if settings or resume:
+    if settings or resume or in_place:
         raise InputError(
             "Settings of files are for rows of files",
-            ", ".join([*settings, *["resume"] * resume]),
+            ", ".join([*settings, *["resume"] * resume, *["in_place"] * in_place]),
             "Leave them away",
         )
     lazy = erased_collection(parts, erasure, concept, told)
@@ -107,10 +112,15 @@ def _write_files(
     known: Any,
     told: list[Any] | None,
     resume: bool,
+    in_place: bool,
     settings: dict[str, Any],
 ) -> None:
     file = parts.file
-    if overlap(target, file.path):
+    if parts.keep is not None:
+        raise InputError("Files are written with all their rows", "some of them", "Take all rows")
+    if in_place:
+        check_in_place(file.path, target)
+    elif overlap(target, file.path):
         raise InputError(
             "The new file would be written over the one that is read, or into its folder",
             f"{target} for {file.path}",
@@ -119,6 +129,7 @@ def _write_files(
     if not file.shards:
         if isinstance(target, Address):
             refuse_existing(target)
+        settings = {**settings, "in_place": in_place}
         parts.runner.compute(_rewritten(parts, [file], [target], erasure, known, told, settings))
         return
 
@@ -132,7 +143,7 @@ def _write_files(
         "erasure": checksum(erasure),
         "settings": [[name, str(value)] for name, value in sorted(settings.items())],
     }
-    fill_folder(FolderJob(file, target, made, resume, False), fill)
+    fill_folder(FolderJob(file, target, made, resume, replaces=in_place), fill)
 
 
 def _rewritten(
