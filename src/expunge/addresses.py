@@ -122,6 +122,11 @@ class Address:
             ) from error
         return fs, str(path)
 
+    @property
+    def shared(self) -> bool:
+        """Whether other processes find the same there: not in the memory of this one."""
+        return not self._parts()[1].startswith("memory:")
+
     @contextmanager
     def _reached(self) -> Iterator[None]:
         """Say in one way that somebody did not answer, whatever a driver raises then."""
@@ -131,7 +136,10 @@ class Address:
             if str(self) in str(error):
                 raise
             kind = next(k for k in type(error).__mro__ if k.__module__ == "builtins")
-            raise kind(f"{self}: {' '.join(str(error).split())}") from error
+            why = " ".join(str(error).split())
+            if kind is FileNotFoundError and self.name in why:  # its path and no more
+                why = "there is no such file, seen from where it is wanted"
+            raise kind(f"{self}: {why}") from error
         except (ImportError, ValueError):
             raise
         except Exception as error:
@@ -372,8 +380,15 @@ def new_file(place: Where) -> Iterator[IO[bytes]]:
             "Only a plain address can be written to", str(place), "Write the last part alone"
         )
     fs, path = place.reach()
-    with place._reached():
-        stream = fs.open(path, "wb", autocommit=False)
+    try:
+        with place._reached():
+            stream = fs.open(path, "wb", autocommit=False)
+    except OSError as error:
+        if isinstance(error.__cause__, NotImplementedError):
+            raise InputError(
+                "Such addresses can be read, not written to", str(place), "Name another place"
+            ) from error
+        raise
     try:
         yield stream
         with place._reached():

@@ -151,7 +151,7 @@ def store(shards):
 
 
 @pytest.mark.parametrize("engine", [(), DASK], ids=["files", "dask"])
-def test_addresses(engine, store, shards, run, refused):
+def test_addresses(engine, store, shards, run, refused, scheduler):
     fit = ("fit", "-c", "gender", "-m", "leace", "--holdout", "0.2")
     assert run(*fit, "shards", "-o", "files.safetensors")[0] == 0
     assert run(*fit, "memory://shards", "-o", "there.safetensors", *engine)[0] == 0
@@ -172,6 +172,11 @@ def test_addresses(engine, store, shards, run, refused):
     assert "no such addresses" in refused(*fit, "s4://shards", "-o", "x.safetensors", *engine)
     replace = ("apply", "files.safetensors", "memory://shards", "--in-place", *engine)
     assert "not replaced" in refused(*replace)
+    web = ("apply", "files.safetensors", "shards", "-o", "http://127.0.0.1:9/x", *engine)
+    assert "not written to" in refused(*web)
+    if engine:
+        alone = (*fit, "memory://shards", "-o", "x.safetensors", *engine)
+        assert "Leave out --scheduler" in refused(*alone, "--scheduler", scheduler)
 
 
 def test_files_by_their_address_on_a_cluster(shards, run, scheduler):

@@ -109,10 +109,13 @@ def test_nothing_of_the_size_of_the_rows_passes_the_scheduler(cluster, no_rows_h
         passed.append(sum(len(memoryview(frame).cast("B")) for frame in frames))
         return await update(self, *args, **kwargs)
 
-    def largest(n):
+    def largest(n, here=False):
         passed.clear()
         dX = da.random.default_rng(0).normal(size=(n, 8), chunks=(n // 6, 8))
-        ex.RLACE(rank=1).fit(dX, (4 * dX[:, 0] + dX[:, 1]).astype(int).clip(-2, 2))
+        dy = (4 * dX[:, 0] + dX[:, 1]).astype(int).clip(-2, 2)
+        y = dy.compute() if here else dy
+        passed.clear()
+        ex.RLACE(rank=1).fit(dX, y)
         return max(passed)
 
     scheduler = cluster.scheduler
@@ -123,6 +126,7 @@ def test_nothing_of_the_size_of_the_rows_passes_the_scheduler(cluster, no_rows_h
     few, many = largest(30_000), largest(90_000)
     assert few > 0
     assert many < few + 10_000  # of labels alone there are 60,000 more
+    assert few + 10_000 < largest(90_000, here=True) < many + 90_000 + 10_000  # a byte of each
 
 
 def _data(found):

@@ -82,7 +82,7 @@ def apply(
 
     --concept is for erasures that have to be told it (oracle-leace, quadratic-leace).
     """
-    from expunge.commands.engines import engine_of
+    from expunge.commands.engines import check_shared, engine_of
     from expunge.commands.erasure_files import load_erasure
     from expunge.commands.guard import say
     from expunge.commands.labelled_table import names_of
@@ -119,6 +119,7 @@ def apply(
     }
     with engine_of(engine, scheduler) as rows_of, row_bar("cleaning") as tell:
         if rows_of is not None:
+            check_shared(out, scheduler)
             rows = rows_of(file)
             labels = _labels(concept, rows, vectors.name, needed=needed)
             known = _known(labels, rows, found)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = ["GlmPass", "Reading", "Rows"]
 
+T = TypeVar("T")
+
 
 class Rows(ABC):
     """n vectors of width d, wherever they live."""
 
     math: BlockMath = NUMPY  # of the library that holds the blocks
     in_memory = False  # whether `take` costs no more than the rows it gives
+    far = False  # whether `each_block` works elsewhere, and rows would have to travel
     lazy = False  # whether nothing is read, or even counted, before it has to be
     columns: tuple[str, ...] = ()  # what there is beside the vectors, by name
     chosen: VectorColumns | None = None  # which columns of a table the vectors are
@@ -255,6 +258,29 @@ class Rows(ABC):
         for start, X in self.blocks():
             for lo in range(0, len(X), SPAN):
                 yield start + lo, self.math.arrays(X[lo : lo + SPAN])
+
+    def each_block(self, work: Callable[[int, NDArray[Any]], T]) -> Iterator[tuple[int, T]]:
+        """What a function gives of all rows, block by block in order, made where the rows are.
+
+        Parameters
+        ----------
+        work : function of the number of the first row and an array of at most 16,384 rows
+            That can be sent elsewhere with all it refers to, and gives something small.
+
+        Yields
+        ------
+        int
+            The number of the first row.
+        object
+        """
+        for start, X in self.arrays():
+            yield start, work(start, X)
+
+    def seen_through(
+        self, made: Callable[[int, NDArray[Any]], NDArray[Any]], n_features: int, dtype: Any
+    ) -> Rows:
+        """These rows after a change that is made where they are: for homes that are far away."""
+        raise NotImplementedError
 
     def array(self) -> NDArray[Any]:
         """All rows as one array; for few rows only, unless they are one already."""

@@ -27,6 +27,7 @@ from expunge.rows.dask_graph import Recipe, Runner, each
 
 __all__ = [
     "ArrayParts",
+    "ChangedParts",
     "FileCut",
     "FileParts",
     "FrameParts",
@@ -108,6 +109,36 @@ class ArrayParts(Parts):
         if not any(np.isnan(size) for size in known):
             return tuple(int(size) for size in known)
         return tuple(self.runner.compute(each(len, self.vectors)))
+
+
+class ChangedParts(Parts):
+    """Vectors of other partitions after a change.
+
+    Parameters
+    ----------
+    parts : Parts
+        The others.
+    vectors : list of Delayed
+        Of arrays (k, d).
+    n_features : int
+    dtype : dtype
+    """
+
+    def __init__(
+        self, parts: Parts, vectors: list[Any], n_features: int, dtype: np.dtype[Any]
+    ) -> None:
+        self.parts, self.runner, self._vectors = parts, parts.runner, vectors
+        self.n_features, self.dtype = n_features, dtype
+
+    @cached_property
+    def vectors(self) -> list[Any]:
+        """Lazy arrays (k, d)."""
+        return self._vectors
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each partition."""
+        return self.parts.sizes
 
 
 class FrameParts(Parts):

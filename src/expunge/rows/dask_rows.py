@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,13 @@ from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.optional import require
+from expunge.parallel import alone
 from expunge.rows.base import GlmPass, Reading, Rows
 from expunge.rows.dask_erased import erased_collection
 from expunge.rows.dask_graph import Runner, each, tree
 from expunge.rows.dask_parts import (
     ArrayParts,
+    ChangedParts,
     FileParts,
     FrameParts,
     PartedColumn,
@@ -49,6 +51,7 @@ from expunge.rows.part_sums import (
     join_readers,
     read_part,
     take_part,
+    work_part,
 )
 from expunge.rows.reading import Reader
 
@@ -57,6 +60,9 @@ if TYPE_CHECKING:
     from expunge.maps import Map
 
 __all__ = ["DaskRows", "cluster_rows"]
+
+T = TypeVar("T")
+AHEAD = 8  # partitions whose results are made while one is used
 
 
 def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows:
@@ -122,7 +128,7 @@ class DaskRows(Rows):
     parts : Parts
     """
 
-    lazy = True
+    lazy = far = True
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.runner, self.columns = parts, parts.runner, parts.columns
@@ -360,6 +366,38 @@ class DaskRows(Rows):
         for place, X in zip(self._places(), stream, strict=True):
             yield place.start, X
 
+    def each_block(self, work: Callable[[int, NDArray[Any]], T]) -> Iterator[tuple[int, T]]:
+        """What a function gives of each block, made by the workers; see `Rows`."""
+        sent = require("dask", "dask").delayed(partial(_called, work), traverse=False)
+        filled = self._filled
+        lazy = each(work_part, self._vectors(), [sent] * len(filled), self._places())
+        for found in self.runner.stream(lazy, ahead=AHEAD):
+            yield from found
+
+    def seen_through(
+        self, made: Callable[[int, NDArray[Any]], NDArray[Any]], n_features: int, dtype: Any
+    ) -> DaskRows:
+        """These rows after a change that the workers make; labels stay where they are.
+
+        Parameters
+        ----------
+        made : function of the number of the first row and a block
+            Gives the new block.
+        n_features : int
+        dtype : dtype
+            Of what it gives.
+
+        Returns
+        -------
+        DaskRows
+        """
+        sent = require("dask", "dask").delayed(partial(_called, made), traverse=False)
+        count = len(self.parts.vectors)
+        lazy = each(_made_part, self.parts.vectors, [sent] * count, self.starts[:-1].tolist())
+        there = DaskRows(ChangedParts(self.parts, lazy, n_features, np.dtype(dtype)))
+        there._known = self._known
+        return there
+
     def take(self, index: NDArray[np.intp]) -> DenseRows:
         """The rows with these numbers, in memory; only partitions that hold some are read."""
         index = np.asarray(index, dtype=np.intp)
@@ -442,6 +480,16 @@ class DaskRows(Rows):
 
     def __repr__(self) -> str:
         return f"DaskRows({len(self.parts.vectors)} partitions, {self.n_features} {self.dtype})"
+
+
+def _made_part(X: NDArray[Any], made: Any, start: int) -> NDArray[Any]:
+    with alone():
+        found: NDArray[Any] = made(start, X)
+        return found
+
+
+def _called(work: Any, start: int, X: NDArray[Any]) -> Any:
+    return work(start, X)
 
 
 def _is_wide(values: Any) -> bool:
