@@ -28,6 +28,7 @@ STREET = [
         "half",
         "blockmath",
         "atomic",
+        "addresses",
         "artifact",
     ],
     ["concept", "fingerprint", "meta"],

@@ -70,13 +70,15 @@ class MissingPackage(ExpungeError, ImportError):
     ----------
     package : str
     extra : str
-        The extra of expunge that brings it.
+        The extra of expunge that brings it; empty where none does.
 
     Examples
     --------
     >>> from expunge.errors import MissingPackage
     >>> print(MissingPackage("torch", "transformers"))
     torch is not installed; get it with: pip install 'expunge[transformers]'
+    >>> print(MissingPackage("s3fs", ""))
+    s3fs is not installed; get it with: pip install s3fs
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -85,7 +87,8 @@ class MissingPackage(ExpungeError, ImportError):
         self.extra = extra
 
     def __str__(self) -> str:
-        return f"{self.package} is not installed; get it with: pip install 'expunge[{self.extra}]'"
+        wanted = f"'expunge[{self.extra}]'" if self.extra else self.package
+        return f"{self.package} is not installed; get it with: pip install {wanted}"
 
 
 class NotConverged(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn is untyped

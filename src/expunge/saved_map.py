@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from numpy.typing import NDArray
 
 from expunge import artifact
-from expunge.inputs.vector_columns import VectorColumns
+from expunge.files.vector_columns import VectorColumns
 from expunge.inputs.widths import check_width
 from expunge.linalg import Array
 

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from expunge.files import folders
-from expunge.files.folders import FolderJob, fill_folder
+from expunge.files.folder_job import FolderJob
+from expunge.files.folders import fill_folder
 
 
 def test_writers_that_have_not_heard_of_the_fault_leave_nothing(tmp_path, monkeypatch):

@@ -410,7 +410,8 @@ def test_a_frame_on_a_cluster_is_put_in_order_too():
     frame = people()[[*NAMES, "race"]]
     erasure = ex.LEACE().fit(frame, concept="race").erasure_
     parts = dd.from_pandas(frame[["race", *NAMES[::-1]]], npartitions=2, sort=False)
-    found = np.asarray(erasure(parts).compute())
-    np.testing.assert_allclose(found, erasure(frame), atol=1e-12)
+    found = erasure(parts).compute()
+    assert list(found.columns) == ["race", *NAMES[::-1]]  # what is beside the vectors stays there
+    np.testing.assert_allclose(found[NAMES], erasure(frame), atol=1e-12)
     assert_refused("'a' missing", erasure, parts[NAMES[1:]])
     assert ex.LEACE().fit(parts, concept="race", vectors=NAMES).certificate_.erased

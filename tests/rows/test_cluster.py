@@ -11,11 +11,14 @@ from contextlib import contextmanager
 import dask
 import dask.array as da
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from distributed import Client, LocalCluster
 from distributed.scheduler import Scheduler
 
 import expunge as ex
+from expunge.addresses import Address
 from planted import plant
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:distributed")
@@ -106,10 +109,13 @@ def test_nothing_of_the_size_of_the_rows_passes_the_scheduler(cluster, no_rows_h
         passed.append(sum(len(memoryview(frame).cast("B")) for frame in frames))
         return await update(self, *args, **kwargs)
 
-    def largest(n):
+    def largest(n, here=False):
         passed.clear()
         dX = da.random.default_rng(0).normal(size=(n, 8), chunks=(n // 6, 8))
-        ex.RLACE(rank=1).fit(dX, (4 * dX[:, 0] + dX[:, 1]).astype(int).clip(-2, 2))
+        dy = (4 * dX[:, 0] + dX[:, 1]).astype(int).clip(-2, 2)
+        y = dy.compute() if here else dy
+        passed.clear()
+        ex.RLACE(rank=1).fit(dX, y)
         return max(passed)
 
     scheduler = cluster.scheduler
@@ -120,6 +126,7 @@ def test_nothing_of_the_size_of_the_rows_passes_the_scheduler(cluster, no_rows_h
     few, many = largest(30_000), largest(90_000)
     assert few > 0
     assert many < few + 10_000  # of labels alone there are 60,000 more
+    assert few + 10_000 < largest(90_000, here=True) < many + 90_000 + 10_000  # a byte of each
 
 
 def _data(found):
@@ -177,6 +184,42 @@ def test_killed_workers_change_nothing_in_what_is_written(cluster, tmp_path):
     )
     assert calm == stormy
     assert len(calm) == 12
+
+
+class Slow(ex.Erasure):
+    """One that takes its time."""
+
+    def __init__(self, erasure):
+        super().__init__(erasure.left, erasure.right, erasure.center, erasure.offset)
+
+    def transform(self, *args, **kwargs):
+        time.sleep(0.2)
+        return super().transform(*args, **kwargs)
+
+    def __reduce__(self):
+        return Slow, (ex.Erasure(self.left, self.right, self.center, self.offset),)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no signals")
+def test_killed_workers_change_nothing_at_an_address(cluster, tmp_path):
+    """Files of this machine, reached through fsspec as those of any other are."""
+    data = plant("binary", n=N)
+    erasure = ex.LEACE().fit(data.X, data.y).erasure_
+    (tmp_path / "people").mkdir()
+    table = pa.table({"x": pa.FixedSizeListArray.from_arrays(pa.array(data.X.ravel()), 8)})
+    for at in range(8):
+        pq.write_table(table.slice(at * N // 8, N // 8), tmp_path / f"people/{at}.parquet")
+    rows = ex.cluster_rows(Address(f"file://{tmp_path}/people"))
+    rows.write(erasure, Address(f"file://{tmp_path}/calm"))
+    with killing(cluster, 1, 0.3) as killed:
+        rows.write(Slow(erasure), Address(f"file://{tmp_path}/stormy"))
+    assert killed
+    calm, stormy = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("calm", "stormy")
+    )
+    assert calm == stormy
+    assert sorted(calm) == [*(f"{at}.parquet" for at in range(8)), "_SUCCESS"]
 
 
 SCHEDULER = """

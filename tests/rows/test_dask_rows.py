@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import expunge as ex
+from expunge.audit import Sizes
 from expunge.rows.dask_graph import Runner, each, tree
 from expunge.rows.dask_parts import FileParts, PartedColumn
 from expunge.rows.dask_rows import DaskRows
@@ -388,3 +389,37 @@ def test_nothing_is_left_of_a_folder_that_went_wrong(tmp_path):
     rows = ex.cluster_rows(tmp_path / "in", vectors="e*")
     with pytest.raises(ex.InputError, match="into its folder"):
         eraser.transform(rows, out=tmp_path / "in")
+
+
+def test_an_audit_asks_for_some_rows_only(monkeypatch):
+    """What is asked of every row is worked out where they are; the rest is a sample."""
+    fitted = plant("classes", n=2000, seed=1)
+    erasure = ex.LEACE().fit(fitted.X, fitted.y).erasure_
+    terms = {"probes": "linear", "sizes": Sizes(500, 500, 500)}
+    for name in ("content.BASE", "content.CLUSTERED", "certificates.ROWS"):
+        monkeypatch.setattr(f"expunge.audit.{name}", 500)
+    data = plant("classes", n=12_000)
+    expected = ex.audit(erasure, None, None, data.X, data.y, **terms)
+    taken, take = [], DaskRows.take
+
+    def counted(self, index):
+        taken.append(len(index))
+        return take(self, index)
+
+    def stream(self):
+        raise AssertionError("all rows come here")
+
+    monkeypatch.setattr(DaskRows, "take", counted)
+    monkeypatch.setattr(DaskRows, "blocks", stream)
+
+    def audited(n):
+        taken.clear()
+        X, y = da.from_array(data.X[:n], chunks=(500, 8)), da.from_array(data.y[:n], chunks=500)
+        return ex.audit(erasure, None, None, X, y, **terms), sum(taken)
+
+    few, many = audited(6_000), audited(12_000)
+    assert 0 < many[1] <= few[1] + 100
+    assert many[0].verdict == expected.verdict
+    (there, here) = (found.to_dict()["damage"] for found in (many[0], expected))
+    for name in ("variance_kept", "mean_squared_change", "rank_correlation"):
+        np.testing.assert_allclose(there[name], here[name], rtol=1e-9, err_msg=name)

@@ -118,7 +118,9 @@ def _of_center(part: AuditedRows, subject: Any, fitted: int | None) -> tuple[flo
     center, n = getattr(subject, "center", None), len(part)
     if center is None or np.shape(center) != (part.before.n_features,):
         return 1.0, 1.0
-    about = ChangedRows(part.before, lambda X, index: np.subtract(X, center, dtype=np.float64))
+    about = ChangedRows(
+        part.before, lambda X, index: np.subtract(X, center, dtype=np.float64), alike=True
+    )
     whole = about.moments(Concept.none(n), second=False)
     if np.all(np.abs(center) <= CONVENTION * np.sqrt(whole.squares / n)):
         return 1.0, 1.0
@@ -144,7 +146,9 @@ def _moments(rows: Rows, concept: Concept, most: int) -> Moments | None:
     if count < 1:
         return None
     at = there[np.linspace(0, len(there) - 1, count).astype(np.intp)]
-    some = ChangedRows(rows, lambda X, index: np.subtract(X[:, at], low[at], dtype=np.float64))
+    some = ChangedRows(
+        rows, lambda X, index: np.subtract(X[:, at], low[at], dtype=np.float64), alike=True
+    )
     found = some.moments(concept)
     found = replace(found, mean_x=found.mean_x + low[at])
     return found.in_units(found.spreads)

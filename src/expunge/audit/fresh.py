@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -204,10 +205,16 @@ def share_of_fit(rows: Rows, meta: dict[str, Any]) -> float | None:
 def _asked(sketch: Fingerprint, rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rows a sketch knows, and of which it can tell; block by block."""
     known, decided = np.zeros((2, rows.n_samples), dtype=bool)
-    for start, X in rows.arrays():
-        part = slice(start, start + len(X))
-        known[part], decided[part] = sketch.known(X), sketch.decides(X)
+    for start, (sure, can) in rows.each_block(partial(_asked_of, sketch)):
+        part = slice(start, start + len(sure))
+        known[part], decided[part] = sure, can
     return known, decided
+
+
+def _asked_of(
+    sketch: Fingerprint, start: int, X: NDArray[Any]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return sketch.known(X), sketch.decides(X)
 
 
 def _chance(sketches: list[Fingerprint], old: Hashes, new: Hashes) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -344,7 +345,10 @@ def erased_rows(subject: Any, rows: Rows, concept: Concept, name: str) -> Rows:
     after: Rows
     if isinstance(subject, Map):
         subject.check_width((rows.n_samples, rows.n_features))
-        after = ChangedRows(rows, lambda X, index: _erased(subject, X, concept.take(index)))
+        if getattr(subject, "needs_concept", False):
+            after = ChangedRows(rows, lambda X, index: _erased(subject, X, concept.take(index)))
+        else:
+            after = ChangedRows(rows, partial(_erased_alike, subject), alike=True)
     else:
         every = np.arange(rows.n_samples)
         after = _checked(
@@ -385,6 +389,10 @@ def as_given(concept: Concept) -> NDArray[Any]:
         return concept.values
     found: NDArray[Any] = np.array(concept.labels)[concept.values]
     return found
+
+
+def _erased_alike(subject: Any, X: NDArray[Any], index: Any) -> Any:
+    return subject.transform(X)
 
 
 def _erased(subject: Any, X: NDArray[Any], concept: Concept) -> Any:

@@ -78,9 +78,13 @@ def row_hashes(rows: Rows) -> Hashes:
     uint64 array of shape (n,)
     """
     found = np.empty(rows.n_samples, dtype=np.uint64)
-    for start, X in rows.arrays():
-        found[start : start + len(X)] = hashed(X)
+    for start, some in rows.each_block(_hashed_block):
+        found[start : start + len(some)] = some
     return found
+
+
+def _hashed_block(start: int, X: NDArray[Any]) -> Hashes:
+    return hashed(X)
 
 
 def numbered(rows: Rows) -> NDArray[np.intp]:

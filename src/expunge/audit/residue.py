@@ -277,7 +277,8 @@ def of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[Ro
     if concept.kind != "classes":
         return rows, concept
     index = np.flatnonzero(np.isin(concept.values, tested.values))
-    return SelectedRows(rows, index), concept.take(index).with_weight(np.ones(len(index)))
+    some = rows if len(index) == rows.n_samples else SelectedRows(rows, index)
+    return some, concept.take(index).with_weight(np.ones(len(index)))
 
 
 def _of_column(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from expunge.linalg import Array
 from expunge.rows.base import Rows
 from expunge.rows.lazy_rows import ChangedRows, extent
-from expunge.rows.together import together
+from expunge.rows.together import each_pair
 
 __all__ = ["flattened", "own_units"]
 
@@ -94,9 +94,7 @@ def flattened(after: Rows, before: Rows) -> Rows:
     level = ROUNDING * after.eps * size
     written = (was == 0) & (width > 0)
     if written.any():
-        pairs = together(before, after)
-        moves = (np.subtract(B, A, dtype=np.float64) for _, A, B in pairs)
-        moved = max(float(np.abs(move).max()) for move in moves)
+        moved = max(move for _, move in each_pair(before, after, _furthest))
         level[written] = np.maximum(level[written], WRITTEN * moved)
     small = width <= level
     narrowed = small & (width > 0) & ((was == 0) | (width < was / 2))
@@ -109,7 +107,12 @@ def flattened(after: Rows, before: Rows) -> Rows:
         X[:, narrowed] = last
         return X
 
-    return ChangedRows(after, flat)
+    return ChangedRows(after, flat, alike=True)
+
+
+def _furthest(A: NDArray[Any], B: NDArray[Any]) -> float:
+    """The largest change of a number."""
+    return float(np.abs(np.subtract(B, A, dtype=np.float64)).max())
 
 
 def _range(X: NDArray[Any]) -> Array:

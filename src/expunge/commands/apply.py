@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from expunge.addresses import where_of
 from expunge.commands.engines import Engine, Scheduler
 from expunge.commands.options import (
     Concepts,
@@ -33,6 +34,7 @@ Examples:
   expunge apply gender.safetensors glove.txt -o clean.bin       word2vec, binary
   expunge apply gender.safetensors people.parquet --in-place
   expunge apply gender.safetensors shards/ -o clean/ --engine dask --scheduler local
+  expunge apply gender.safetensors s3://store/people -o s3://store/clean --engine dask
 
 \b
 Clean everything that is compared: queries by the same erasure as documents.
@@ -44,12 +46,15 @@ REMINDER = (
 )
 
 Out = Annotated[
-    Path | None,
+    Any,  # a path, an address or None
     typer.Option(
         "--out",
         "-o",
         metavar="CLEAN",
-        help="The new file; its ending says its format. Of a folder: a new folder.",
+        parser=where_of,
+        show_default=False,
+        help="The new file; its ending says its format. Of a folder: a new folder. May be an "
+        "address.",
     ),
 ]
 InPlace = Annotated[
@@ -77,13 +82,14 @@ def apply(
 
     --concept is for erasures that have to be told it (oracle-leace, quadratic-leace).
     """
-    from expunge.commands.engines import engine_of
+    from expunge.commands.engines import check_shared, engine_of
     from expunge.commands.erasure_files import load_erasure
     from expunge.commands.guard import say
     from expunge.commands.labelled_table import names_of
     from expunge.commands.likeness import unlikeness
     from expunge.commands.row_bar import row_bar
     from expunge.files import open_file, rewrite
+    from expunge.files.formats import in_order_of
     from expunge.rows.chunked import ChunkedRows
 
     check_target(json_file, streams=True)
@@ -94,6 +100,8 @@ def apply(
     check_folder(out)
     found = load_erasure(erasure)
     file = open_file(vectors, names_of(vector_names))
+    if vector_names is None:
+        file = in_order_of(file, found.columns)
     _check_width(found, file, erasure)
     needed = bool(getattr(found, "needs_concept", False))
     strange = unlikeness(found, file)
@@ -111,10 +119,11 @@ def apply(
     }
     with engine_of(engine, scheduler) as rows_of, row_bar("cleaning") as tell:
         if rows_of is not None:
-            _check_engine(engine, in_place)
+            check_shared(out, scheduler)
             rows = rows_of(file)
             labels = _labels(concept, rows, vectors.name, needed=needed)
-            path = rows.write(found, out, _known(labels, rows, found), **terms)
+            known = _known(labels, rows, found)
+            path = rows.write(found, out, known, in_place=in_place, **terms)
         else:
             labels = _labels(concept, ChunkedRows(file, memory), vectors.name, needed=needed)
             path = rewrite(
@@ -140,13 +149,6 @@ def _check_width(found: Any, file: Any, erasure: Path) -> None:
             f"{erasure} is for vectors of width {found.n_features}",
             f"width {file.d} in {file.path}",
             "Take the vectors it was fitted for, or name their column by --vectors",
-        )
-
-
-def _check_engine(engine: str, in_place: bool) -> None:
-    if in_place:
-        raise InputError(
-            f"--engine {engine} writes new files", "--in-place", "Write -o CLEAN instead"
         )
 
 

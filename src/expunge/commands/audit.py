@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expunge.addresses import Where, where_of
 from expunge.commands.engines import Engine, Scheduler
 from expunge.commands.options import (
     Concepts,
@@ -51,6 +52,7 @@ Examples:
   expunge audit gender.safetensors test.parquet --train train.parquet -c gender --task job
   expunge audit gender.safetensors glove.txt --pair he,she --report report.html
   expunge audit gender.safetensors fresh.parquet -c gender --fail-if-found   for scripts
+  expunge audit gender.safetensors s3://store/fresh -c gender --engine dask
 
 \b
 The exit code is 0 when the audit ran, whatever it found; with --fail-if-found it is 1
@@ -62,8 +64,14 @@ Report = Annotated[
     typer.Option("--report", metavar="FILE", help="Write the audit as a page, e.g. report.html."),
 ]
 Train = Annotated[
-    Path | None,
-    typer.Option("--train", metavar="FILE", help="The rows of the fit, if you have them."),
+    Any,  # a path, an address or None
+    typer.Option(
+        "--train",
+        metavar="FILE",
+        parser=where_of,
+        show_default=False,
+        help="The rows of the fit, if you have them.",
+    ),
 ]
 TrainConcepts = Annotated[
     list[str] | None,
@@ -218,7 +226,7 @@ def _is_found(done: Audit) -> bool:
 
 
 def _opened_train(
-    train: Path | None, train_concept: list[str] | None, asked: Asked
+    train: Where | None, train_concept: list[str] | None, asked: Asked
 ) -> LabelledTable | None:
     from expunge.commands.labelled_table import open_table
 
@@ -248,8 +256,6 @@ def _parted(
         same = left["of"] == table.rows.n_samples
         out = held_out_rows(table.rows.n_samples, left["share"], left["seed"])
     except (TypeError, KeyError, ValueError):
-        return None, table
-    if table.rows.lazy:  # of an engine that gives all rows or none
         return None, table
     if not same or out.all() or not out.any():
         return None, table

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from expunge.addresses import where_of
 from expunge.commands.options import (
     DropColumns,
     Dtype,
@@ -29,9 +29,12 @@ Examples:
 """
 
 Target = Annotated[
-    Path,
+    Any,  # a path or an address
     typer.Argument(
-        metavar="OUT", help="The new file; its ending says its format.", show_default=False
+        metavar="OUT",
+        parser=where_of,
+        help="The new file; its ending says its format.",
+        show_default=False,
     ),
 ]
 

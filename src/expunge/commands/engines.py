@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expunge.addresses import Address, Where
 from expunge.errors import InputError
 
 if TYPE_CHECKING:
     from expunge.files.table import VectorFile
     from expunge.rows.dask_rows import DaskRows
 
-__all__ = ["Engine", "RowsOf", "Scheduler", "engine_of"]
+__all__ = ["Engine", "RowsOf", "Scheduler", "check_shared", "engine_of"]
 
 RowsOf = Callable[["VectorFile"], "DaskRows"]  # a file as rows of an engine
 ENGINES = ("files", "dask")
@@ -81,7 +83,27 @@ def engine_of(engine: str, scheduler: str | None) -> Iterator[RowsOf | None]:
 
     with ExitStack() as stack:
         client = _client(scheduler, stack)
-        yield lambda file: DaskRows(FileParts(file, Runner(client)))
+
+        def rows_of(file: VectorFile) -> DaskRows:
+            check_shared(file.path, scheduler)
+            return DaskRows(FileParts(file, Runner(client)))
+
+        yield rows_of
+
+
+def check_shared(place: Where | None, scheduler: str | None) -> None:
+    """Refuse an address that only this process sees, for others to read or write.
+
+    Parameters
+    ----------
+    place : Path, Address or None
+    scheduler : str or None
+        None where threads of this process work.
+    """
+    if scheduler is not None and isinstance(place, Address) and not place.shared:
+        raise InputError(
+            "Other processes do not see the memory of this one", str(place), "Leave out --scheduler"
+        )
 
 
 def _client(scheduler: str | None, stack: ExitStack) -> Any:
@@ -93,7 +115,11 @@ def _client(scheduler: str | None, stack: ExitStack) -> Any:
         return None
     distributed = require("distributed", "dask")
     if scheduler == "local":
-        made = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
+        made = distributed.LocalCluster(
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,  # what is wrong is said here, in one line
+        )
         cluster = stack.enter_context(made)
         return stack.enter_context(distributed.Client(cluster, set_as_default=False))
     try:

@@ -39,6 +39,7 @@ from expunge.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from expunge.addresses import Where
     from expunge.commands.labelled_table import LabelledTable
     from expunge.erasers.base import BaseEraser
     from expunge.maps import Map
@@ -57,6 +58,7 @@ Examples:
   expunge fit labelled.parquet -c gender --unlabelled all.parquet -o gender.safetensors
   expunge fit people.parquet -c gender --missing unlabelled --groups person -o g.safetensors
   expunge fit shards/ -c gender --engine dask --scheduler tcp://host:8786 -o g.safetensors
+  expunge fit s3://store/people -c gender --engine dask --scheduler local -o g.safetensors
   expunge fit people.parquet -c gender --set scale=std --set alpha=1e-3 -o gender.safetensors
 """
 
@@ -169,13 +171,12 @@ def fit(
     )
     _check_labels(eraser, asked.concepts or pair or words, task)
     with engine_of(engine, scheduler) as rows_of, row_bar(f"fitting {name_of(eraser)}") as tell:
-        _check_engine(engine, holdout, unlabelled)
         asked = replace(asked, rows_of=rows_of)
         table, left = _without_held_out(open_table(vectors, asked, tell), holdout, seed, memory)
         for note in table.notes:
             say(note)
         more: dict[str, Any] = {} if table.groups is None else {"groups": table.groups}
-        if (pool := pool_of_table(table, unlabelled, vector_names, memory)) is not None:
+        if (pool := pool_of_table(table, unlabelled, asked)) is not None:
             more["unlabelled"] = pool
         given = {"concept": table.concept, "sample_weight": table.weights, **more}
         eraser.fit(table.rows, table.task, **given)
@@ -204,15 +205,6 @@ def name_of(eraser: BaseEraser) -> str:
     return type(eraser).__name__
 
 
-def _check_engine(engine: str, holdout: float, unlabelled: Any) -> None:
-    if engine != "files" and (holdout or unlabelled):
-        raise InputError(
-            f"--engine {engine} fits on all rows, and these have labels",
-            "--holdout" if holdout else "--unlabelled",
-            "Leave it out, or the engine",
-        )
-
-
 def render(
     eraser: BaseEraser,
     found: Map,
@@ -236,7 +228,7 @@ def render(
     """
     n, d = table.rows.n_samples, found.n_features
 
-    def name(path: Path) -> str:
+    def name(path: Where) -> str:
         return printable(str(path), screen.encoding)
 
     def say(text: str, style: str = "") -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Where
 from expunge.commands.engines import RowsOf
 from expunge.commands.label_files import read_labels
 from expunge.commands.missing_labels import labelled_rows, tidied
 from expunge.commands.word_labels import by_lists, by_pair, words_of
 from expunge.errors import InputError
+from expunge.files.budget import check_memory
 from expunge.files.formats import open_file
 from expunge.inputs import check_number
 from expunge.inputs.matrices import as_numpy
@@ -82,7 +83,7 @@ class LabelledTable:
 
     Attributes
     ----------
-    path : Path
+    path : Path or Address
     rows : Rows
         Those that have labels.
     concept : array of shape (n,) or (n, m), mapping of str to such, or None
@@ -93,7 +94,7 @@ class LabelledTable:
         Rows without labels that were not left out.
     """
 
-    path: Path
+    path: Where
     rows: Rows
     concept: Any = None
     task: NDArray[Any] | None = None
@@ -112,11 +113,9 @@ class LabelledTable:
                 return {name: column[index] for name, column in values.items()}
             return None if values is None else values[index]
 
-        size = len(index) * self.rows.n_features * self.rows.dtype.itemsize
-        few = size <= memory // PART
         return replace(
             self,
-            rows=self.rows.take(index) if few else SelectedRows(self.rows, index),
+            rows=_some_rows(self.rows, index, memory),
             concept=some(self.concept),
             task=some(self.task),
             weights=some(self.weights),
@@ -124,6 +123,15 @@ class LabelledTable:
             words=some(self.words),
             groups=some(self.groups),
         )
+
+
+def _some_rows(rows: Rows, index: NDArray[np.intp], memory: int) -> Rows:
+    """Rows by number, ascending: of a cluster where they are, else in memory if they are few."""
+    if hasattr(rows, "some"):
+        there: Rows = rows.some(index)
+        return there
+    size = len(index) * rows.n_features * rows.dtype.itemsize
+    return rows.take(index) if size <= memory // PART else SelectedRows(rows, index)
 
 
 class _WatchedRows(ChunkedRows):
@@ -158,12 +166,12 @@ def names_of(vectors: Sequence[str] | None) -> str | list[str] | None:
     return names[0] if len(names) == 1 else (names or None)
 
 
-def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> LabelledTable:
+def open_table(path: Where, asked: Asked, watch: Watch | None = None) -> LabelledTable:
     """The vectors of a file with their labels, without rows that have none.
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     asked : Asked
     watch : function of (rows read, rows), optional
         Told of every block that is read.
@@ -178,12 +186,12 @@ def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> Labelled
         For a column or a file that is not there, and for labels that are missing.
     """
     file = open_file(path, names_of(asked.vectors))
+    rows: Rows = ChunkedRows(file, asked.memory)
     if asked.rows_of is not None:
-        return _on_engine(path, asked.rows_of(file), asked)
-    rows = ChunkedRows(file, asked.memory)
-    if watch is not None:
-        rows = _WatchedRows(file, asked.memory)
-        rows.watch = watch
+        rows = asked.rows_of(file)
+    elif watch is not None:
+        watched = _WatchedRows(file, asked.memory)
+        watched.watch, rows = watch, watched
     sources = [asked.concepts or None, asked.pair, asked.words]
     if sum(source is not None for source in sources) > 1:
         raise InputError(
@@ -192,11 +200,17 @@ def open_table(path: Path, asked: Asked, watch: Watch | None = None) -> Labelled
             "Leave out the others",
         )
     if asked.pair is not None or asked.words is not None:
+        if not isinstance(rows, ChunkedRows):
+            raise InputError(
+                "Words are labelled by their place among all words, which are read here",
+                "--pair" if asked.pair is not None else "--words",
+                "Leave out --engine: the words of a language fit into one machine",
+            )
         return _of_words(path, rows, asked)
     return _without_missing(path, rows, _concepts(path, rows, asked), asked, ())
 
 
-def _concepts(path: Path, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
+def _concepts(path: Where, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
     concepts: dict[str, NDArray[Any]] = {}
     for what in asked.concepts:
         name, values = read_labels(what, rows, path.name, asked.concept_option)
@@ -208,34 +222,7 @@ def _concepts(path: Path, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
     return concepts
 
 
-def _on_engine(path: Path, rows: Rows, asked: Asked) -> LabelledTable:
-    """The table of another engine, whose labels stay where they are; all rows must have one."""
-    asks = {
-        "--pair": asked.pair is not None,
-        "--words": asked.words is not None,
-        f"--missing {asked.missing}": asked.missing != "error",
-    }
-    if odd := [option for option, there in asks.items() if there]:
-        raise InputError(
-            "Another engine takes labels of all rows only", odd[0], "Leave it out, or the engine"
-        )
-    concepts = _concepts(path, rows, asked)
-    found = {
-        option: read_labels(what, rows, path.name, f"--{option}")[1]
-        for option in ("task", "weights", "ids", "groups")
-        if (what := getattr(asked, option)) is not None
-    }
-    beside: dict[str, Any] = {
-        option: as_numpy(values) if option in ("ids", "groups") else values
-        for option, values in found.items()
-    }
-    concept: Any = next(iter(concepts.values()), None) if len(concepts) < 2 else concepts
-    return LabelledTable(path, rows, concept, **beside)
-
-
-def pool_of_table(
-    table: LabelledTable, file: str | None, vectors: Sequence[str] | None, memory: str
-) -> Rows | None:
+def pool_of_table(table: LabelledTable, file: str | None, asked: Asked) -> Rows | None:
     """Rows without labels: of the table itself, of another file, or both.
 
     Parameters
@@ -243,9 +230,8 @@ def pool_of_table(
     table : LabelledTable
     file : str or None
         Another file of vectors.
-    vectors : sequence of str or None
-        As of the table.
-    memory : str
+    asked : Asked
+        For the table.
 
     Returns
     -------
@@ -253,7 +239,10 @@ def pool_of_table(
     """
     if file is None:
         return table.unlabelled
-    found = ChunkedRows(open_file(Path(file), names_of(vectors)), memory)
+    opened = open_file(file, names_of(asked.vectors))
+    found: Rows = ChunkedRows(opened, asked.memory)
+    if asked.rows_of is not None:
+        found = asked.rows_of(opened)
     return found if table.unlabelled is None else JoinedRows(found, table.unlabelled)
 
 
@@ -283,7 +272,7 @@ def held_out_rows(n: int, share: float, seed: int) -> NDArray[np.bool_]:
     return left
 
 
-def _of_words(path: Path, rows: ChunkedRows, asked: Asked) -> LabelledTable:
+def _of_words(path: Where, rows: ChunkedRows, asked: Asked) -> LabelledTable:
     words = words_of(rows, asked.word_column, path.name)
     if asked.pair is not None:
         index, labels, note = by_pair(rows, words, asked.pair)
@@ -303,8 +292,8 @@ def _of_words(path: Path, rows: ChunkedRows, asked: Asked) -> LabelledTable:
 
 
 def _without_missing(
-    path: Path,
-    rows: ChunkedRows,
+    path: Where,
+    rows: Rows,
     concepts: dict[str, NDArray[Any]],
     asked: Asked,
     notes: tuple[str, ...],
@@ -320,16 +309,22 @@ def _without_missing(
     }
     named = {f"{asked.concept_option} {name}": column for name, column in concepts.items()}
     named.update({f"--{option}": column for option, column in others.items()})
+    if asked.rows_of is not None and asked.missing == "error":
+        named = {}  # who reads them there refuses them there
     index, note = labelled_rows(named, rows.n_samples, asked.missing)
     tidy = {name: tidied(column, index) for name, column in concepts.items()}
     beside: dict[str, Any] = {option: tidied(column, index) for option, column in others.items()}
     concept = next(iter(tidy.values()), None) if len(tidy) < 2 else tidy
     words = None
-    if asked.word_column in rows.columns:
+    if asked.word_column in rows.columns and asked.rows_of is None:
         words = rows.column(asked.word_column)
     table = LabelledTable(path, rows, words=words, notes=(*notes, note) if note else notes)
     if index is not None:
         lost = np.setdiff1d(np.arange(rows.n_samples), index)
-        pool = SelectedRows(rows, lost) if asked.missing == "unlabelled" else None
-        table = replace(table.take(index, rows.memory), unlabelled=pool)
+        budget = check_memory(asked.memory)
+        pool = _some_rows(rows, lost, 0) if asked.missing == "unlabelled" else None
+        table = replace(table.take(index, budget), unlabelled=pool)
+    for option in ("ids", "groups"):
+        if option in beside:
+            beside[option] = as_numpy(beside[option])
     return replace(table, concept=concept, **beside)

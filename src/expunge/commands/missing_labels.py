@@ -16,13 +16,13 @@ DONE = {"error": "", "drop": "left out", "unlabelled": "taken as rows without la
 
 
 def labelled_rows(
-    values: Mapping[str, NDArray[Any]], n: int, how: str
+    values: Mapping[str, Any], n: int, how: str
 ) -> tuple[NDArray[np.intp] | None, str]:
     """The numbers of the rows that have all labels, None for all rows; and what to say of it.
 
     Parameters
     ----------
-    values : mapping of option and name to array of shape (n,) or (n, m)
+    values : mapping of option and name to array of shape (n,) or (n, m), or PartedColumn
     n : int
         Rows.
     how : {"error", "drop", "unlabelled"}
@@ -51,7 +51,7 @@ def labelled_rows(
         )
     gone = np.zeros(n, bool)
     for name, column in values.items():
-        own = _missing(column)
+        own = _missing(column) if isinstance(column, np.ndarray) else column.each(_missing).gather()
         if own.any() and how == "error":
             raise InputError(
                 f"{name}: some rows have no label",
@@ -70,17 +70,17 @@ def labelled_rows(
     return np.flatnonzero(~gone), said
 
 
-def tidied(values: NDArray[Any], index: NDArray[np.intp] | None) -> NDArray[Any]:
+def tidied(values: Any, index: NDArray[np.intp] | None) -> Any:
     """The values of some rows, as numbers or text where all of them are of one type.
 
     Parameters
     ----------
-    values : array of shape (n,) or (n, m)
+    values : array of shape (n,) or (n, m), or PartedColumn
     index : int array of shape (k,), optional
 
     Returns
     -------
-    array of shape (k,) or (k, m)
+    array of shape (k,) or (k, m), or PartedColumn
 
     Examples
     --------
@@ -90,6 +90,12 @@ def tidied(values: NDArray[Any], index: NDArray[np.intp] | None) -> NDArray[Any]
     array([1, 0])
     """
     chosen = values if index is None else values[index]
+    if not isinstance(chosen, np.ndarray):
+        return chosen if index is None else chosen.each(_plain)
+    return _plain(chosen)
+
+
+def _plain(chosen: NDArray[Any]) -> NDArray[Any]:
     if chosen.dtype.kind == "O" and len({type(value) for value in chosen.ravel()}) == 1:
         plain = np.array(chosen.tolist())
         return plain if plain.shape == chosen.shape else chosen

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from expunge.addresses import where_of
 
 __all__ = [
     "Concepts",
@@ -32,11 +34,12 @@ __all__ = [
 ]
 
 Vectors = Annotated[
-    Path,
+    Any,  # a path or an address
     typer.Argument(
         metavar="VECTORS",
+        parser=where_of,
         help="A file of vectors (.parquet .npy .npz .arrow .feather .safetensors .csv .tsv .txt "
-        ".vec .bin), or a folder of such files.",
+        ".vec .bin), or a folder of such files. Of parquet files also an address, as s3://b/people.",
         show_default=False,
     ),
 ]

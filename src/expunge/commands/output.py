@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from expunge._version import __version__
+from expunge.addresses import Where
 from expunge.atomic import check_writable, is_stream, write_atomically
 from expunge.errors import InputError
 
@@ -96,16 +97,16 @@ def check_target(path: Path | None, *, streams: bool = False) -> None:
         )
 
 
-def check_targets(*targets: Path | None, inputs: Sequence[Path | None] = ()) -> None:
+def check_targets(*targets: Path | None, inputs: Sequence[Where | None] = ()) -> None:
     """Refuse output files that cannot be written, are the same, or would replace what is read.
 
     Parameters
     ----------
     *targets : path, optional
-    inputs : sequence of paths
+    inputs : sequence of paths and addresses
         What is read.
     """
-    taken = [path.resolve() for path in inputs if path is not None]
+    taken = [path.resolve() for path in inputs if isinstance(path, Path)]
     for target in targets:
         check_target(target)
         if target is None:
@@ -119,15 +120,15 @@ def check_targets(*targets: Path | None, inputs: Sequence[Path | None] = ()) -> 
         taken.append(target.resolve())
 
 
-def check_folder(path: Path | None) -> None:
+def check_folder(path: Where | None) -> None:
     """Refuse a target whose folder is not there.
 
     Parameters
     ----------
-    path : path, optional
-        Of a file or a folder.
+    path : path or address, optional
+        Of a file or a folder; stores at addresses may have none before there are files in them.
     """
-    if path is not None and not path.absolute().parent.is_dir():
+    if isinstance(path, Path) and not path.absolute().parent.is_dir():
         raise InputError(
             "The folder of the output does not exist", str(path), "Make the folder first"
         )

@@ -73,7 +73,7 @@ def plan(
     if unlabelled is not None and unlabelled.replace("_", "").isdecimal():
         pool = int(unlabelled) + (0 if table.unlabelled is None else table.unlabelled.n_samples)
     else:
-        pool = pool_of_table(table, unlabelled, vector_names, memory)
+        pool = pool_of_table(table, unlabelled, asked)
     found = plan_labels(
         table.rows,
         table.concept,

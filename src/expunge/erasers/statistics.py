@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from expunge.concept import Concept, Label
 from expunge.errors import InputError
+from expunge.files.vector_columns import VectorColumns
 from expunge.fingerprint import Fingerprint
-from expunge.inputs.vector_columns import VectorColumns
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.pooling.sharpened import PoolRecord

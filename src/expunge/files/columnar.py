@@ -87,14 +87,14 @@ class ArrowTable(VectorFile):
                 f"vectors={vectors!r} for {self.path.name}",
                 "Name one column of lists",
             )
-        self.chosen = tuple(chosen)
+        self.names = tuple(chosen)
         self.columns = tuple(name for name in names if name not in {*chosen})
         if chosen[0] in lists:
-            self.vectors, kind = chosen[0], kinds[chosen[0]]
+            self.vectors, self.lists, kind = chosen[0], True, kinds[chosen[0]]
             self.stored = kind.value_type.to_pandas_dtype()().dtype.name
             self.d = kind.list_size if is_fixed(kind) else self._first_length()
         else:
-            self.vector_columns, self.d = self.chosen, len(chosen)
+            self.vector_columns, self.d = self.names, len(chosen)
             types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
             self.stored = np.result_type(*types).name
         if self.d < 1 and self.n:
@@ -105,7 +105,7 @@ class ArrowTable(VectorFile):
             )
 
     def _first_length(self) -> int:
-        for start, batch in self.batches(1, columns=self.chosen):
+        for start, batch in self.batches(1, columns=self.names):
             column = batch.column(0)
             return first_length(column, str(self.path), start)
         return 0  # nobody knows
@@ -113,7 +113,7 @@ class ArrowTable(VectorFile):
     def blocks(self, size: int, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
         """Vectors in order, gathered from smaller batches; see `VectorFile`."""
         first, filled, out = start, 0, np.empty((0, self.d), self.dtype)
-        for at, batch in self.batches(self.at_once(size), start, self.chosen):
+        for at, batch in self.batches(self.at_once(size), start, self.names):
             X, taken = self.matrix(batch, at), 0
             while taken < len(X):
                 if filled == len(out):
@@ -141,7 +141,7 @@ class ArrowTable(VectorFile):
         -------
         array of shape (k, d)
         """
-        columns = [batch.column(batch.schema.get_field_index(name)) for name in self.chosen]
+        columns = [batch.column(batch.schema.get_field_index(name)) for name in self.names]
         if not self.vector_columns:
             return matrix_of(columns[0], self.d, str(self.path), start)
         for column in columns:
@@ -174,7 +174,7 @@ class ArrowTable(VectorFile):
         """
         fields = []
         for field in self.schema:
-            if field.name in self.chosen:
+            if field.name in self.names:
                 fields.append(field.with_type(_retyped(field.type, kind, self.stored)))
             elif field.name in columns:
                 fields.append(field)
@@ -280,7 +280,7 @@ def _changed(tables: Any, order: Order, schema: Any) -> Iterator[tuple[Any, bool
             X = order.change(before + start, table.matrix(batch, start))
             arrays = [
                 _vector_array(X, table, field)
-                if field.name in table.chosen
+                if field.name in table.names
                 else spelt(batch.column(batch.schema.get_field_index(field.name)), field.type)
                 for field in schema
             ]
@@ -311,7 +311,7 @@ def _group_ends(groups: tuple[int, ...], most: int) -> list[int]:
 def _vector_array(X: NDArray[Any], table: ArrowTable, field: Any) -> Any:
     pa = pyarrow()
     if table.vector_columns:
-        values = np.ascontiguousarray(X[:, table.chosen.index(field.name)])
+        values = np.ascontiguousarray(X[:, table.names.index(field.name)])
         return pa.array(values.astype(field.type.to_pandas_dtype(), copy=False), type=field.type)
     return _list_array(X, field.type)
 

@@ -38,6 +38,8 @@ class CsvFile(VectorFile):
 
     stored = "float64"
 
+    path: Path
+
     def __init__(self, path: Path, vectors: Any = None) -> None:
         self.path, self.comma = path, "\t" if ".tsv" in path.suffixes else ","
         with open_stream(path) as stream:

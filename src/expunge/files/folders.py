@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import shutil
 import sys
 import time
@@ -18,63 +17,53 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from expunge.atomic import is_running, sync_folder, write_atomically, writer_name
+from expunge.addresses import Address, Where
+from expunge.atomic import sync_folder, write_atomically, writer_name
 from expunge.errors import InputError
+from expunge.files.address_folders import fill_address, is_whole
+from expunge.files.folder_job import FolderJob
 from expunge.files.table import VectorFile
 
-__all__ = ["FolderJob", "fill_folder", "write_folder"]
+__all__ = ["fill_folder", "write_folder"]
 
-VERSION = 1
-PART = re.compile(r"part-\d{5,}\.\w+")
 EXCHANGE = 2  # a flag of renameat2
 HERE = -100  # relative to the working directory
 TRIES, PAUSE = 20, 0.05  # seconds between looks whether a folder is gone
 
 
 @dataclass(frozen=True)
-class FolderJob:
-    """What is to be written.
+class _Work:
+    """The hidden folder beside the target, and what is in it.
 
     Attributes
     ----------
-    source : VectorFile or None
-        With shards; None for parts that come from elsewhere, ``part-00000`` and so on.
     target : Path
-    settings : dict
-        What decides about the bytes, as JSON holds it.
-    resume : bool
-    replaces : bool
-        Whether the target is the source.
     """
 
-    source: VectorFile | None
     target: Path
-    settings: dict[str, Any]
-    resume: bool
-    replaces: bool
 
     @property
-    def work(self) -> Path:
-        """The hidden folder beside the target."""
+    def folder(self) -> Path:
+        """The hidden folder itself."""
         return self.target.with_name(f".{self.target.name}.part")
 
     @property
     def shards(self) -> Path:
         """Where the new shards are until all are there."""
-        return self.work / "shards"
+        return self.folder / "shards"
 
     @property
     def old(self) -> Path:
         """Where the old folder is while the new one takes its place."""
-        return self.work / "old"
+        return self.folder / "old"
 
     @property
     def manifest(self) -> Path:
         """What the new shards are made of."""
-        return self.work / "manifest.json"
+        return self.folder / "manifest.json"
 
 
-def write_folder(job: FolderJob, write: Callable[[VectorFile, int, Path], None]) -> None:
+def write_folder(job: FolderJob, write: Callable[[VectorFile, int, Where], None]) -> None:
     """Write all shards, then put the folder in place.
 
     Parameters
@@ -85,124 +74,96 @@ def write_folder(job: FolderJob, write: Callable[[VectorFile, int, Path], None])
         Writes a whole file or none.
     """
 
-    def fill(folder: Path) -> None:
+    def fill(folder: Where) -> None:
         assert job.source is not None
         at = 0
         for shard in job.source.shards:
             path = folder / shard.path.name
-            if not path.exists():
+            if not is_whole(path, shard):
                 write(shard, at, path)
             at += shard.n
 
     fill_folder(job, fill)
 
 
-def fill_folder(job: FolderJob, fill: Callable[[Path], None]) -> None:
+def fill_folder(job: FolderJob, fill: Callable[[Where], None]) -> None:
     """Let somebody write all shards, then put the folder in place.
 
     Parameters
     ----------
     job : FolderJob
-    fill : function of the hidden folder
+    fill : function of the hidden folder; at an address of the target
         Writes whole files only, and none that is there already.
     """
-    _check_target(job)
-    _begin(job)
+    if isinstance(job.target, Address):
+        fill_address(job, fill)
+        return
+    work = _Work(job.target)
+    _check_target(job, job.target)
+    _begin(job, work)
     try:
-        fill(job.shards)
-        for left in job.shards.glob(".*"):  # by a writer that was killed
+        fill(work.shards)
+        for left in work.shards.glob(".*"):  # by a writer that was killed
             left.unlink(missing_ok=True)
+        job.copy_others(work.shards)
         if job.source is not None:
-            _copy_others(job)
             job.source.check_unchanged()
     except BaseException as error:
         stopped = isinstance(error, KeyboardInterrupt | SystemExit)
         if not stopped and not (job.resume and isinstance(error, OSError)):
-            _removed(job.work)
+            _removed(work.folder)
         raise
-    _publish(job)
+    _publish(work)
 
 
-def _check_target(job: FolderJob) -> None:
-    if job.target.exists() and not job.target.is_dir():
+def _check_target(job: FolderJob, target: Path) -> None:
+    if target.exists() and not target.is_dir():
         raise InputError(
             "A folder of vectors becomes a folder, and this is a file",
-            str(job.target),
+            str(target),
             "Name a new folder, or a file with the ending of another format",
         )
-    found = [p.name for p in job.target.iterdir()] if job.target.is_dir() else []
-    foreign = [] if job.replaces else sorted(name for name in found if not _is_ours(job, name))
+    found = [p.name for p in target.iterdir()] if target.is_dir() else []
+    foreign = [] if job.replaces else sorted(name for name in found if not job.is_ours(name))
     if foreign:
         raise InputError(
             "The folder to be replaced holds other things than the shards",
-            f"{job.target} with {', '.join(foreign[:5])}",
+            f"{target} with {', '.join(foreign[:5])}",
             "Name a new folder",
         )
 
 
-def _is_ours(job: FolderJob, name: str) -> bool:
-    """Whether a file of the folder to be replaced is one that will be written."""
-    if job.source is None:
-        return PART.fullmatch(name) is not None
-    return not name.startswith(".") and (job.source.path / name).exists()
-
-
-def _begin(job: FolderJob) -> None:
+def _begin(job: FolderJob, work: _Work) -> None:
     """The hidden folder, new or as an interrupted run of the same work left it."""
-    if job.old.exists() and not job.target.exists():
-        os.replace(job.old, job.target)  # a run ended between taking away and putting in place
-    found = _found(job)
+    if work.old.exists() and not work.target.exists():
+        os.replace(work.old, work.target)  # a run ended between taking away and putting in place
+    found = _found(work)
     if found is not None:
-        if is_running(str(found.get("writer"))):
-            raise InputError(
-                "Another process is writing to this folder", str(job.target), "Wait for its end"
-            )
-        same = {k: v for k, v in found.items() if k != "writer"} == _plain(job)
-        if job.resume and not same:
-            changed = [k for k, v in _plain(job).items() if found.get(k) != v]
-            raise InputError(
-                "An interrupted run cannot be resumed: it was not of the same work",
-                f"another {', '.join(changed)} than then, for {job.target}",
-                "Pass resume=False to begin again",
-            )
+        job.check_found(found)
     if found is None or not job.resume:
-        shutil.rmtree(job.work, ignore_errors=True)
-    job.shards.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**_plain(job), "writer": writer_name()}, indent=1)
-    write_atomically(job.manifest, text.encode())
+        shutil.rmtree(work.folder, ignore_errors=True)
+    work.shards.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**job.plain(), "writer": writer_name()}, indent=1)
+    write_atomically(work.manifest, text.encode())
 
 
-def _plain(job: FolderJob) -> dict[str, Any]:
-    settings: dict[str, Any] = json.loads(json.dumps({"version": VERSION, **job.settings}))
-    return settings
-
-
-def _found(job: FolderJob) -> dict[str, Any] | None:
+def _found(work: _Work) -> dict[str, Any] | None:
     try:
-        return dict(json.loads(job.manifest.read_text()))
+        return dict(json.loads(work.manifest.read_text()))
     except (OSError, ValueError):
         return None
 
 
-def _copy_others(job: FolderJob) -> None:
-    """Files beside the shards that say what they are: as they were."""
-    assert job.source is not None
-    known = {shard.path.name for shard in job.source.shards}
-    for path in sorted(job.source.path.iterdir()):
-        if path.is_file() and path.name not in known and not path.name.startswith((".", "_")):
-            shutil.copyfile(path, job.shards / path.name)
-
-
-def _publish(job: FolderJob) -> None:
+def _publish(work: _Work) -> None:
     """Put the new folder in the place of the old one."""
-    sync_folder(job.shards)
-    if not job.target.exists():
-        os.rename(job.shards, job.target)
-    elif not _exchange(job.shards, job.target):
-        os.rename(job.target, job.old)
-        os.rename(job.shards, job.target)
-    sync_folder(job.target.parent)
-    shutil.rmtree(job.work, ignore_errors=True)
+    sync_folder(work.shards)
+    if not work.target.exists():
+        os.rename(work.shards, work.target)
+    elif not _exchange(work.shards, work.target):
+        os.rename(work.target, work.old)
+        os.rename(work.shards, work.target)
+    sync_folder(work.target.parent)
+    shutil.rmtree(work.folder, ignore_errors=True)
 
 
 def _removed(folder: Path) -> None:

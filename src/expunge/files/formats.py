@@ -8,13 +8,14 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import Any
 
-from expunge.atomic import check_path
+from expunge.addresses import Address, Where, at_places, where_of
 from expunge.errors import InputError
 from expunge.files.naming import nearest
 from expunge.files.shards import ShardedFile, shard_paths
 from expunge.files.table import VectorFile, unreadable
+from expunge.files.vector_columns import VectorColumns
 
-__all__ = ["FORMATS", "Format", "ending_of", "format_of", "open_file"]
+__all__ = ["FORMATS", "Format", "ending_of", "format_of", "in_order_of", "open_file"]
 
 DAMAGED = (UnicodeError, SyntaxError, TokenError, RecursionError, OverflowError)
 
@@ -32,20 +33,33 @@ class Format:
         "everything", "numbers", "words" or "nothing").
     gzip : bool
         Whether the ending may be followed by ``.gz``.
+    remote : bool
+        Whether it is read and written at addresses too.
     """
 
     name: str
     reader: str
     writer: str
     gzip: bool = False
+    remote: bool = False
 
-    def open_path(self, path: Path, vectors: Any) -> VectorFile:
+    def open_path(self, path: Where, vectors: Any) -> VectorFile:
         """A file of this format; a damaged head may make its parser raise anything."""
+        self.check_place(path)
         try:
             found: VectorFile = _module(self.reader).open_path(path, vectors)
         except DAMAGED as error:
             raise unreadable(path, f"a file of the format {self.name}", error) from error
         return found
+
+    def check_place(self, path: Where) -> None:
+        """Refuse an address, where this format cannot be read or written there."""
+        if isinstance(path, Address) and not self.remote:
+            raise InputError(
+                f"Of files at an address only parquet can be read and written, no {self.name}",
+                str(path),
+                "Copy it to this machine, or store it as parquet",
+            )
 
     @property
     def out(self) -> Any:
@@ -60,7 +74,7 @@ def _module(name: str) -> Any:
 FORMATS: dict[str, Format] = {
     ".npy": Format("NumPy array", "npy_file", "npy_file"),
     ".npz": Format("NumPy archive", "npz_file", "npz_file"),
-    ".parquet": Format("parquet", "parquet_file", "parquet_file"),
+    ".parquet": Format("parquet", "parquet_file", "parquet_file", remote=True),
     ".arrow": Format("Arrow", "ipc_file", "ipc_file"),
     ".feather": Format("Arrow", "ipc_file", "ipc_file"),
     ".safetensors": Format("safetensors", "tensors_file", "tensors_file"),
@@ -72,7 +86,7 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def ending_of(path: Path) -> str:
+def ending_of(path: Where) -> str:
     """The ending of a name, without ``.gz`` and in lower case.
 
     Parameters
@@ -93,7 +107,7 @@ def ending_of(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: Where) -> Format:
     """The format that a name asks for.
 
     Parameters
@@ -125,9 +139,10 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
 
     Parameters
     ----------
-    path : str or path
-        A folder holds files of one format, which are one table in the order of their names; hidden
-        files and those whose name begins with ``_`` are not looked at.
+    path : str, path or Address
+        Also an address that fsspec knows, as ``s3://bucket/people``, of parquet files. A folder
+        holds files of one format, which are one table in the order of their names; hidden files and
+        those whose name begins with ``_`` are not looked at.
     vectors : str or sequence of str, optional
         Name of the array, tensor or column of lists; names of columns, or a pattern with ``*``.
         Found by itself where there is no doubt.
@@ -152,10 +167,10 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
     ...     file.n, file.d, file.stored, file.columns, file.column("age").tolist()
     (3, 3, 'float16', ('age',), [31, 24, 57])
     """
-    file = check_path(path)
+    file = where_of(path)
     if file.is_dir():
         paths = shard_paths(file, [ending for ending in FORMATS if ending != ".txt"], ending_of)
-        shards = [format_of(shard).open_path(shard, vectors) for shard in paths]
+        shards = at_places(lambda shard: format_of(shard).open_path(shard, vectors), paths)
         return _with_width(ShardedFile(file, shards))
     if not file.exists():
         folder = file.absolute().parent
@@ -166,6 +181,30 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
     if not file.is_file():
         raise InputError("This is no file of vectors", f"{file}, a device or a pipe", "Name a file")
     return _with_width(format_of(file).open_path(file, vectors))
+
+
+def in_order_of(file: VectorFile, known: VectorColumns | None) -> VectorFile:
+    """The same file with its vectors as a fit knew them: columns in that order, and only these.
+
+    Parameters
+    ----------
+    file : VectorFile
+    known : VectorColumns or None
+        A file whose vectors are no columns of numbers, or that is no table, is left as it is.
+
+    Returns
+    -------
+    VectorFile
+
+    Raises
+    ------
+    InputError
+        When one of the columns is missing.
+    """
+    if known is None or known.lists or not file.vector_columns:
+        return file
+    names = known.among(file.vector_columns, file.columns)
+    return file if names == file.vector_columns else open_file(file.path, list(names))
 
 
 def _with_width(file: VectorFile) -> VectorFile:

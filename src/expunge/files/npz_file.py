@@ -37,6 +37,8 @@ class NpzFile(VectorFile):
         The name of the matrix; needed where there are several.
     """
 
+    path: Path
+
     def __init__(self, path: Path, vectors: Any = None) -> None:
         self.path = path
         try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from typing import IO, Any
 
+from expunge.addresses import Address, Where
 from expunge.files.columnar import ArrowTable, new_batches, pyarrow
 from expunge.files.sinks import Sink
 from expunge.files.table import Order, VectorFile, unreadable
@@ -25,15 +26,18 @@ class ParquetTable(ArrowTable):
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     vectors : str or sequence of str, optional
         The column of lists, or the columns of numbers; found by itself where there is no doubt.
     """
 
-    def __init__(self, path: Path, vectors: Any = None) -> None:
+    footer: Any = None  # not to be fetched again
+
+    def __init__(self, path: Where, vectors: Any = None) -> None:
         self.path = path
         with self._open() as file:
             self.schema, found = file.schema_arrow, file.metadata
+            self.footer = found
             self.n = found.num_rows
             self.groups = tuple(
                 rows for g in range(found.num_row_groups) if (rows := found.row_group(g).num_rows)
@@ -42,19 +46,28 @@ class ParquetTable(ArrowTable):
         self.choose(vectors)
         self.remember()
 
-    def _open(self) -> Any:
+    @contextmanager
+    def _open(self, ahead: bool = False) -> Iterator[Any]:
+        """The file; at an address a group of rows may be fetched in a few long pieces `ahead`."""
         parquet = require("pyarrow.parquet", "parquet")
+        source: Any = self.path
+        how: dict[str, Any] = {"buffer_size": BUFFER, "pre_buffer": False}
+        if isinstance(self.path, Address):
+            source = self.path.open()
+            how = {"pre_buffer": ahead, "metadata": self.footer}
         try:
-            return parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False)
+            file = parquet.ParquetFile(source, **how)
         except pyarrow().ArrowException as error:
             raise unreadable(self.path, "a parquet file", error) from error
+        with file:
+            yield file
 
     def batches(
         self, size: int, start: int = 0, columns: tuple[str, ...] | None = None
     ) -> Iterator[tuple[int, Any]]:
         """Record batches in order; see `ArrowTable`."""
         first = 0
-        with self._open() as file:
+        with self._open(ahead=size > 1) as file:
             for number, rows in zip(self.numbers, self.groups, strict=True):
                 if first + rows > start:
                     yield from self._group(file, number, first, size, start, columns)
@@ -97,13 +110,13 @@ class ParquetTable(ArrowTable):
                 part.path_in_schema
                 for part in parts
                 if any("DICTIONARY" in kind for kind in part.encodings)
-                and part.path_in_schema.split(".")[0] not in self.chosen
-                and part.path_in_schema not in self.chosen
+                and part.path_in_schema.split(".")[0] not in self.names
+                and part.path_in_schema not in self.names
             ],
         }
 
 
-def open_path(path: Path, vectors: Any) -> VectorFile:
+def open_path(path: Where, vectors: Any) -> VectorFile:
     """The file as a `VectorFile`."""
     return ParquetTable(path, vectors)
 

@@ -10,17 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from expunge.atomic import atomic_file, check_path
+from expunge.addresses import Address, Where, new_file, overlap, where_of
 from expunge.errors import InputError
 from expunge.files.budget import check_memory, rows_within
-from expunge.files.changing import Changing, checksum
-from expunge.files.folders import FolderJob, write_folder
-from expunge.files.formats import Format, ending_of, format_of, open_file
+from expunge.files.changing import Changing, checksum, map_of
+from expunge.files.folder_job import FolderJob
+from expunge.files.folders import write_folder
+from expunge.files.formats import Format, ending_of, format_of, in_order_of, open_file
 from expunge.files.naming import listed
 from expunge.files.number_types import array_type, check_type, widened
 from expunge.files.table import Order, VectorFile
 
-__all__ = ["convert", "rewrite"]
+__all__ = ["check_in_place", "convert", "refuse_existing", "rewrite"]
 
 Progress = Callable[[int, int], None]
 LEVEL = 6  # of gzip
@@ -39,7 +40,7 @@ def convert(
     in_place: bool = False,
     memory: int | str = "1GB",
     progress: Progress | None = None,
-) -> Path:
+) -> Where:
     """The same vectors in another format or type.
 
     Parameters
@@ -49,7 +50,7 @@ def convert(
 
     Returns
     -------
-    Path
+    Path or Address
         The target.
 
     Examples
@@ -95,22 +96,23 @@ def rewrite(
     in_place: bool = False,
     memory: int | str = "1GB",
     progress: Progress | None = None,
-) -> Path:
+    replace_remote: bool = False,
+) -> Where:
     """Write a file anew with its vectors erased; everything else stays as it is.
 
     Rows are read, erased and written block by block. The new file is written beside its target and
     takes its place when it is whole, so that whatever goes wrong leaves what was there before. A
     folder of shards becomes a folder of shards with the same names, unless the target has the
-    ending of another format.
+    ending of another format. At an address nothing that is there is replaced.
 
     Parameters
     ----------
     source : str, path, VectorFile or rows of a file
-        Never changed, unless `in_place`.
+        Never changed, unless `in_place`. Parquet files may be at an address, ``s3://bucket/x``.
     erasure : Erasure, ConditionalErasure, fitted eraser or None
         None leaves the vectors as they are.
     target : str or path
-        Its ending says the format. It may be left out with `in_place`.
+        Its ending says the format. It may be left out with `in_place`. Also an address.
     concept : str, list of str, array of shape (n,) or (n, m), or mapping of such, optional
         The concept of each row, for an erasure that has to be told; text names columns.
     vectors : str or sequence of str, optional
@@ -130,10 +132,12 @@ def rewrite(
     memory : int or str
         About how much of it to use, as "512MB".
     progress : function of (rows done, rows), optional
+    replace_remote : bool
+        Whether a file at an address may be replaced: for a worker that writes it once more.
 
     Returns
     -------
-    Path
+    Path or Address
         The target.
 
     Raises
@@ -159,9 +163,14 @@ def rewrite(
     """
     source = getattr(source, "file", source)
     file = source if isinstance(source, VectorFile) else open_file(source, vectors)
+    if file is not source and vectors is None:
+        file = in_order_of(file, getattr(map_of(erasure), "columns", None))
     to = _target(file, target, in_place)
     folder = bool(file.shards) and ending_of(to) in ("", ending_of(file.shards[0].path))
     made = format_of(file.shards[0].path) if folder else format_of(to)
+    made.check_place(to)
+    if isinstance(to, Address) and not (folder or replace_remote):
+        refuse_existing(to)
     kind = _kind(file, made, dtype, erasing=erasure is not None)
     columns = _carried(file, made, drop)
     budget = check_memory(memory)
@@ -181,7 +190,7 @@ def rewrite(
             write_folder(job, lambda shard, at, path: _write(made, shard, order, columns, at, path))
         else:
             _write(made, file, order, columns, 0, to)
-    return check_path(target) if target is not None else to
+    return where_of(target) if target is not None else to
 
 
 def _write(
@@ -190,18 +199,18 @@ def _write(
     order: Order,
     columns: tuple[str, ...],
     at: int,
-    target: Path,
+    target: Where,
 ) -> None:
     """Write one file, whose first row has the number `at`."""
     file.check_unchanged()
     own = replace(order, change=lambda start, X: order.change(at + start, X))
-    with atomic_file(target) as stream, _packed(stream, target) as out:
+    with new_file(target) as stream, _packed(stream, target) as out:
         made.out.write(out, file, own if at else order, columns)
         file.check_unchanged()
 
 
 @contextmanager
-def _packed(stream: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
+def _packed(stream: IO[bytes], target: Where) -> Iterator[IO[bytes]]:
     if not target.name.lower().endswith(".gz"):
         yield stream
         return
@@ -210,7 +219,7 @@ def _packed(stream: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _placed(changing: Changing, target: Path) -> Iterator[None]:
+def _placed(changing: Changing, target: Where) -> Iterator[None]:
     """Say of an error of the system how far things had come."""
     try:
         yield
@@ -224,28 +233,59 @@ def _placed(changing: Changing, target: Path) -> Iterator[None]:
         ) from error
 
 
-def _target(file: VectorFile, target: Any, in_place: bool) -> Path:
-    source = Path(os.path.realpath(file.path))
-    if target is None and not in_place:
-        raise InputError("There is nothing to write to", "no target", "Pass the name of a new file")
-    to = source if target is None else Path(os.path.realpath(check_path(target)))
-    if in_place and to != source:
+def refuse_existing(target: Address) -> None:
+    """Refuse to write a file where there is something already.
+
+    Parameters
+    ----------
+    target : Address
+    """
+    if target.exists():
+        raise InputError(
+            "There is something at this address already, and nothing is written over",
+            str(target),
+            "Name a new file, or remove this one first",
+        )
+
+
+def check_in_place(source: Where, target: Where) -> None:
+    """Refuse to replace what is at an address, or another file than the one that is read.
+
+    Parameters
+    ----------
+    source, target : Path or Address
+    """
+    if isinstance(source, Address):
+        raise InputError(
+            "What is at an address is not replaced", str(source), "Name a new place to write to"
+        )
+    if _real(target) != _real(source):
         raise InputError(
             "in_place=True replaces the source, and this is another file",
             str(target),
             "Leave out one of the two",
         )
+
+
+def _real(place: Where) -> Where:
+    return Path(os.path.realpath(place)) if isinstance(place, Path) else place
+
+
+def _target(file: VectorFile, target: Any, in_place: bool) -> Where:
+    source = _real(file.path)
+    if target is None and not in_place:
+        raise InputError("There is nothing to write to", "no target", "Pass the name of a new file")
+    to = source if target is None else _real(where_of(target))
     if in_place:
+        check_in_place(source, to)
         return to
-    same = to == source or (to.exists() and to.samefile(source))
-    if same or to in source.parents or source in to.parents:
+    if overlap(to, source):
         raise InputError(
             "The new file would be written over the one that is read, or into its folder",
             f"{target} for {file.path}",
             "Name another file, or pass in_place=True to replace it once all is written",
         )
-    shards = {Path(os.path.realpath(shard.path)) for shard in file.shards}
-    if to in shards or any(to in shard.parents for shard in shards):
+    if isinstance(to, Path) and any(overlap(to, shard.path) for shard in file.shards):
         raise InputError(
             "The new file would be written over one that is read",
             f"{target} for {file.path}",

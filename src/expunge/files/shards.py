@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Where, at_places
 from expunge.errors import InputError
 from expunge.files.common_types import other_values
 from expunge.files.naming import listed
 from expunge.files.table import VectorFile
 
-__all__ = ["ShardedFile", "shard_paths"]
+__all__ = ["UNFINISHED", "ShardedFile", "shard_paths"]
+
+UNFINISHED = "_unfinished.json"  # in a folder at an address until all of it is there
 
 NATURES = {
     "U": "text",
@@ -27,27 +29,34 @@ NATURES = {
 
 
 def shard_paths(
-    folder: Path, endings: Sequence[str], ending_of: Callable[[Path], str]
-) -> list[Path]:
+    folder: Where, endings: Sequence[str], ending_of: Callable[[Where], str]
+) -> list[Where]:
     """The files of a folder that hold vectors, by name.
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or Address
     endings : sequence of str
         Those that shards may have.
     ending_of : function of a path
 
     Returns
     -------
-    list of Path
+    list of Path or Address
 
     Raises
     ------
     InputError
-        When there are none, or some of several formats.
+        When there are none, or some of several formats; and for a folder that is being written.
     """
-    visible = sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_")))
+    every: list[Where] = [*folder.iterdir()]
+    if any(path.name == UNFINISHED for path in every):
+        raise InputError(
+            "This folder is not whole: somebody is writing it, or was interrupted",
+            f"{folder} with {UNFINISHED}",
+            "Wait for the end, or go on with resume=True",
+        )
+    visible = sorted((p for p in every if not p.name.startswith((".", "_"))), key=str)
     found = [path for path in visible if path.is_file() and ending_of(path) in endings]
     kinds = sorted({ending_of(path) for path in found})
     if len(kinds) == 1:
@@ -67,7 +76,7 @@ def shard_paths(
 
 
 def _refuse_to_leave_out(
-    folder: Path, visible: list[Path], ending: str, ending_of: Callable[[Path], str]
+    folder: Where, visible: list[Where], ending: str, ending_of: Callable[[Where], str]
 ) -> None:
     """Refuse a folder with parts of the table that would not be read."""
     lost = [p.name for p in visible if ending_of(p) == ending and not p.exists()]
@@ -95,16 +104,17 @@ class ShardedFile(VectorFile):
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or Address
     shards : sequence of VectorFile
         Of one width, one type and the same columns.
     """
 
-    def __init__(self, folder: Path, shards: Sequence[VectorFile]) -> None:
+    def __init__(self, folder: Where, shards: Sequence[VectorFile]) -> None:
         self.path, self.shards = folder, tuple(shards)
         first = next((shard for shard in shards if shard.n), shards[0])
         self.d, self.stored, self.columns = first.d, first.stored, first.columns
         self.vectors, self.vector_columns = first.vectors, first.vector_columns
+        self.lists = first.lists
         self.n = sum(shard.n for shard in shards)
         for shard in shards:
             if not shard.n:
@@ -148,9 +158,10 @@ class ShardedFile(VectorFile):
                 raise other_values(name, *known[0], shard, kind)
         return np.concatenate([part for _, part in parts])
 
-    def identity(self) -> dict[str, list[int]]:
+    def identity(self) -> dict[str, list[Any]]:
         """Sizes and times of all shards."""
-        return {name: seen for shard in self.shards for name, seen in shard.identity().items()}
+        seen = at_places(lambda shard: shard.identity(), self.shards)
+        return {name: found for one in seen for name, found in one.items()}
 
 
 def _nature(values: NDArray[Any]) -> str:

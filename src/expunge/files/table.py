@@ -6,16 +6,17 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Address, Where
 from expunge.errors import InputError
 from expunge.files.naming import check_name
 from expunge.files.number_types import array_type
 from expunge.files.read_ahead import read_ahead
+from expunge.files.vector_columns import VectorColumns
 
 __all__ = ["Change", "Order", "VectorFile", "truncated", "unreadable"]
 
@@ -55,7 +56,7 @@ class VectorFile(ABC):
 
     Attributes
     ----------
-    path : Path
+    path : Path or Address
     n, d : int
         Rows, and the width of a vector.
     stored : str
@@ -68,9 +69,11 @@ class VectorFile(ABC):
         The other columns.
     shards : tuple of VectorFile
         The files of a folder; empty for a file.
+    lists : bool
+        Whether the vectors are a column of lists of a table.
     """
 
-    path: Path
+    path: Where
     n: int
     d: int
     stored: str
@@ -78,6 +81,7 @@ class VectorFile(ABC):
     vector_columns: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     shards: tuple[VectorFile, ...] = ()
+    lists: bool = False
 
     # -- what a format supplies ------------------------------------------------------------------
 
@@ -95,6 +99,13 @@ class VectorFile(ABC):
     def dtype(self) -> np.dtype[Any]:
         """Type of the arrays that come out."""
         return array_type(self.stored)
+
+    @property
+    def chosen(self) -> VectorColumns | None:
+        """Which columns of a table the vectors are; None where they are none."""
+        if self.vector_columns:
+            return VectorColumns(self.vector_columns)
+        return VectorColumns((self.vectors,), lists=True) if self.lists else None
 
     def take(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The vectors with these numbers, in this order; one pass over those in between.
@@ -153,13 +164,16 @@ class VectorFile(ABC):
         """
         return {name: self.column(name) for name in names}
 
-    def identity(self) -> dict[str, list[int]]:
+    def identity(self) -> dict[str, list[Any]]:
         """By what a file is known to be the same still: size and time of the last change.
 
         Returns
         -------
         dict of file name to [bytes, nanoseconds]
+            At an address, what its server says in place of the time.
         """
+        if isinstance(self.path, Address):
+            return {self.path.name: self.path.identity()}
         found = os.stat(self.path)
         return {self.path.name: [found.st_size, found.st_mtime_ns]}
 
@@ -187,12 +201,12 @@ class VectorFile(ABC):
         return f"{type(self).__name__}({str(self.path)!r}, {self.n} x {self.d} {self.stored})"
 
 
-def truncated(path: Path, at: str) -> InputError:
+def truncated(path: Where, at: str) -> InputError:
     """The error for a file that ends too early.
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     at : str
         Where: a row, a line, a byte.
 
@@ -205,12 +219,12 @@ def truncated(path: Path, at: str) -> InputError:
     )
 
 
-def unreadable(path: Path, kind: str, error: object) -> InputError:
+def unreadable(path: Where, kind: str, error: object) -> InputError:
     """The error for a file that is not what its name says.
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
     kind : str
         What it should be.
     error : object

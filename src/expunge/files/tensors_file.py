@@ -50,6 +50,8 @@ class TensorsFile(VectorFile):
         The name of the matrix; needed where there are several.
     """
 
+    path: Path
+
     def __init__(self, path: Path, vectors: Any = None) -> None:
         self.path = path
         with path.open("rb") as stream:

@@ -40,6 +40,8 @@ class WordBinary(VectorFile):
     columns = ("word",)
     kind = "word2vec, binary"
 
+    path: Path
+
     def __init__(self, path: Path, n: int, d: int, first: int) -> None:
         self.path, self.n, self.d = path, n, d
         if n < 1 or d < 1:
@@ -57,7 +59,7 @@ class WordBinary(VectorFile):
         self.remember()
 
     def _entries(self, start: int) -> Iterator[tuple[int, bytes, bytes]]:
-        """Place, word and the bytes of its vector, from a row whose place is remembered."""
+        """Where, word and the bytes of its vector, from a row whose place is remembered."""
         size, row = 4 * self.d, start
         with open_stream(self.path) as stream:
             at = self.places[start // EVERY]

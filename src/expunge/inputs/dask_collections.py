@@ -46,14 +46,14 @@ def rows_of(X: Any) -> DaskRows:
 
 
 def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
-    """A collection with its vectors chosen, or put in order; as it is where nothing is known."""
-    if vectors is not None:
-        return cluster_rows(X, vectors=vectors)
-    if known is None or isinstance(X, PartedColumn) or collection(X) != "DataFrame":
+    """A frame with its vectors chosen, or put in order; other collections as they are."""
+    if vectors is None and (isinstance(X, PartedColumn) or collection(X) != "DataFrame"):
         return X
-    if known.lists:
-        return cluster_rows(X, vectors=known.names[0]) if known.names[0] in X.columns else X
-    return X[list(known.ordered(list(X.columns)))]
+    if vectors is None and known is not None:
+        names = list(known.names) if known.lists else list(known.ordered(list(X.columns)))
+        if {*names} <= {*X.columns}:
+            vectors = names[0] if known.lists else [str(name) for name in names]
+    return cluster_rows(X, vectors=vectors)
 
 
 def array_of(X: Any) -> NDArray[Any]:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.files.list_columns import first_length, is_number_list, matrix_of, pyarrow
 from expunge.files.naming import choose_columns, listed
+from expunge.files.vector_columns import VectorColumns, no_such_column
 from expunge.inputs.columns import names_in
 from expunge.inputs.homes import home_of
 from expunge.inputs.matrices import as_matrix, frame_or_series
-from expunge.inputs.vector_columns import VectorColumns, no_such_column
 from expunge.rows.base import Rows
 from expunge.rows.table_rows import TableRows
 
@@ -76,7 +76,7 @@ def rows_of_table(
     if isinstance(X, Rows):
         if vectors is not None:
             raise _no_table(vectors, f"{type(X).__name__}, whose vectors are chosen", name)
-        return X
+        return X.in_order_of(known)
     home = None if isinstance(X, PLAIN) else home_of(X)
     if home is not None and hasattr(home, "table"):
         home.check(X, name)
@@ -115,7 +115,7 @@ def columns_of(X: Any) -> VectorColumns | None:
     -------
     VectorColumns or None
     """
-    return getattr(X, "chosen", None) if isinstance(X, Rows) else None
+    return X.chosen if isinstance(X, Rows) else None
 
 
 def frame_of(X: Any) -> Any:

@@ -14,7 +14,7 @@ from expunge.rows.dataset_rows import DatasetRows
 
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
-    from expunge.inputs.vector_columns import VectorColumns
+    from expunge.files.vector_columns import VectorColumns
 
 __all__ = ["apply", "array_of", "check", "rows_of", "table"]
 

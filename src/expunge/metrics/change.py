@@ -25,7 +25,7 @@ from expunge.metrics.similarity import spearman
 from expunge.moments import Moments
 from expunge.parallel import BLOCK, blocks
 from expunge.rows.base import Rows
-from expunge.rows.together import together
+from expunge.rows.together import each_pair
 
 __all__ = [
     "Damage",
@@ -308,11 +308,16 @@ def relative_change(before: Rows, after: Rows) -> float:
 def _changes(before: Rows, after: Rows) -> tuple[float, Array]:
     """Mean squared change of a row, and the cosine of each row with itself, in one pass."""
     cosine, total = np.zeros(before.n_samples), 0.0
-    for lo, A, B in together(before, after):
-        a, b = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
-        total += float(np.sum((a - b) ** 2))
-        cosine[lo : lo + len(a)] = _cosine(a, b)
+    for lo, (moved, own) in each_pair(before, after, _changed_by):
+        total += moved
+        cosine[lo : lo + len(own)] = own
     return total / before.n_samples, cosine
+
+
+def _changed_by(A: NDArray[Any], B: NDArray[Any]) -> tuple[float, Array]:
+    """Squared change of these rows, and the cosine of each with itself."""
+    a, b = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
+    return float(np.sum((a - b) ** 2)), _cosine(a, b)
 
 
 def _cosine(a: Array, b: Array) -> Array:

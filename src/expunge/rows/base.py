@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from expunge.blockmath import NUMPY, BlockMath
 from expunge.concept import Concept
 from expunge.errors import InputError
+from expunge.files.vector_columns import VectorColumns
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -35,14 +36,18 @@ if TYPE_CHECKING:
 
 __all__ = ["GlmPass", "Reading", "Rows"]
 
+T = TypeVar("T")
+
 
 class Rows(ABC):
     """n vectors of width d, wherever they live."""
 
     math: BlockMath = NUMPY  # of the library that holds the blocks
     in_memory = False  # whether `take` costs no more than the rows it gives
+    far = False  # whether `each_block` works elsewhere, and rows would have to travel
     lazy = False  # whether nothing is read, or even counted, before it has to be
     columns: tuple[str, ...] = ()  # what there is beside the vectors, by name
+    chosen: VectorColumns | None = None  # which columns of a table the vectors are
 
     # -- what a home supplies --------------------------------------------------------------------
 
@@ -77,6 +82,32 @@ class Rows(ABC):
     def column(self, name: str) -> NDArray[Any]:
         """Values (n,) of a column beside the vectors, for homes that have such."""
         raise InputError("These rows have no columns", repr(name), "Pass the values themselves")
+
+    def in_order_of(self, known: VectorColumns | None) -> Rows:
+        """These rows with the columns of a fit as their vectors, in its order.
+
+        Parameters
+        ----------
+        known : VectorColumns or None
+            Rows of no table, or with a column of lists, are left as they are.
+
+        Returns
+        -------
+        Rows
+
+        Raises
+        ------
+        InputError
+            When one of the columns is missing.
+        """
+        ours = self.chosen
+        if known is None or ours is None or known.lists or ours.lists or ours.names == known.names:
+            return self
+        return self._choosing(known.among(ours.names, self.columns))
+
+    def _choosing(self, names: tuple[Any, ...]) -> Rows:
+        """Rows of the same table, with these columns as vectors: for homes that read them."""
+        return self
 
     def aligned(self, values: Any) -> Any:
         """Values, one per row, as these rows want them: for homes that have them in partitions."""
@@ -227,6 +258,29 @@ class Rows(ABC):
         for start, X in self.blocks():
             for lo in range(0, len(X), SPAN):
                 yield start + lo, self.math.arrays(X[lo : lo + SPAN])
+
+    def each_block(self, work: Callable[[int, NDArray[Any]], T]) -> Iterator[tuple[int, T]]:
+        """What a function gives of all rows, block by block in order, made where the rows are.
+
+        Parameters
+        ----------
+        work : function of the number of the first row and an array of at most 16,384 rows
+            That can be sent elsewhere with all it refers to, and gives something small.
+
+        Yields
+        ------
+        int
+            The number of the first row.
+        object
+        """
+        for start, X in self.arrays():
+            yield start, work(start, X)
+
+    def seen_through(
+        self, made: Callable[[int, NDArray[Any]], NDArray[Any]], n_features: int, dtype: Any
+    ) -> Rows:
+        """These rows after a change that is made where they are: for homes that are far away."""
+        raise NotImplementedError
 
     def array(self) -> NDArray[Any]:
         """All rows as one array; for few rows only, unless they are one already."""

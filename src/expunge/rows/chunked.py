@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Address, where_of
 from expunge.concept import Concept
 from expunge.files.budget import check_memory, rows_within
 from expunge.files.formats import open_file
@@ -84,7 +85,7 @@ class ChunkedRows(Rows):
 
     def __init__(self, file: VectorFile, memory: int | str = "1GB") -> None:
         self.file, self.memory = file, check_memory(memory)
-        self.columns = file.columns
+        self.columns, self.chosen = file.columns, file.chosen
         self.block_rows = rows_within(self.memory, file.d, file.dtype.itemsize)
 
     @property
@@ -124,6 +125,9 @@ class ChunkedRows(Rows):
         self.file.check_unchanged()
         return DenseRows(self.file.take(index))
 
+    def _choosing(self, names: tuple[Any, ...]) -> ChunkedRows:
+        return ChunkedRows(open_file(self.file.path, list(names)), self.memory)
+
     def column(self, name: str) -> NDArray[Any]:
         """Another column of the file (n,)."""
         return self.file.column(name)
@@ -144,7 +148,7 @@ class ChunkedRows(Rows):
         -------
         array of shape (n, d), or ChunkedRows of the new file
         """
-        if not isinstance(out, str | os.PathLike):
+        if not isinstance(out, str | os.PathLike | Address):
             return super().transform(erasure, out, concept=concept)
         path = rewrite(self.file, erasure, out, concept=concept, memory=self.memory)
         names = self.file.vector_columns or self.file.vectors
@@ -159,4 +163,4 @@ def _still_named(path: Any, names: Any) -> Any:
     named = (".npz", ".parquet", ".arrow", ".feather", ".safetensors", ".csv", ".tsv")
     if isinstance(names, str) and str(path).endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
         return f"{names}_*"
-    return names if str(path).endswith(named) or os.path.isdir(path) else None
+    return names if str(path).endswith(named) or where_of(path).is_dir() else None

@@ -7,25 +7,27 @@ columns beside the vectors. Nothing is read before it is asked for, and nothing 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Where
 from expunge.errors import InputError
-from expunge.files.formats import ending_of, format_of
+from expunge.files.formats import ending_of, format_of, open_file
 from expunge.files.naming import check_name, choose_columns
 from expunge.files.table import VectorFile
+from expunge.files.vector_columns import VectorColumns
 from expunge.optional import require
 from expunge.parallel import SPAN
 from expunge.rows.dask_graph import Recipe, Runner, each
 
 __all__ = [
     "ArrayParts",
+    "ChangedParts",
     "FileCut",
     "FileParts",
     "FrameParts",
@@ -48,12 +50,15 @@ class Parts(ABC):
     dtype : dtype
     columns : tuple of str
         What there is beside the vectors, by name.
+    known_as : VectorColumns or None
+        Which columns of a table the vectors are.
     """
 
     runner: Runner
     n_features: int
     dtype: np.dtype[Any]
     columns: tuple[str, ...] = ()
+    known_as: VectorColumns | None = None
 
     @cached_property
     @abstractmethod
@@ -64,6 +69,14 @@ class Parts(ABC):
     def sizes(self) -> tuple[int, ...]:
         """Rows of each partition; where nobody knows, they are counted, once."""
         return tuple(self.runner.compute(each(len, self.vectors)))
+
+    def choosing(self, names: Sequence[Any]) -> Parts:
+        """The same partitions with other columns as vectors."""
+        return self
+
+    def some(self, index: NDArray[np.intp]) -> Parts:
+        """Some of the rows, by their numbers, ascending."""
+        raise InputError("Only of files can some rows be taken", type(self).__name__, "Take all")
 
     def column(self, name: str) -> list[Any]:
         """Lazy arrays (k,) of another column."""
@@ -98,6 +111,36 @@ class ArrayParts(Parts):
         return tuple(self.runner.compute(each(len, self.vectors)))
 
 
+class ChangedParts(Parts):
+    """Vectors of other partitions after a change.
+
+    Parameters
+    ----------
+    parts : Parts
+        The others.
+    vectors : list of Delayed
+        Of arrays (k, d).
+    n_features : int
+    dtype : dtype
+    """
+
+    def __init__(
+        self, parts: Parts, vectors: list[Any], n_features: int, dtype: np.dtype[Any]
+    ) -> None:
+        self.parts, self.runner, self._vectors = parts, parts.runner, vectors
+        self.n_features, self.dtype = n_features, dtype
+
+    @cached_property
+    def vectors(self) -> list[Any]:
+        """Lazy arrays (k, d)."""
+        return self._vectors
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each partition."""
+        return self.parts.sizes
+
+
 class FrameParts(Parts):
     """A Dask DataFrame: columns of numbers or one column of lists, and what is beside them.
 
@@ -130,6 +173,7 @@ class FrameParts(Parts):
         chosen = choose_columns(lists, floats, numbers, vectors, "the frame")
         self.listed = chosen[0] in lists
         self.chosen = tuple(chosen)
+        self.known_as = VectorColumns(tuple(self.keys[name] for name in chosen), lists=self.listed)
         self.columns = tuple(name for name in names if name not in {*chosen})
         if self.listed:
             sample = np.asarray(first[chosen[0]])
@@ -140,6 +184,10 @@ class FrameParts(Parts):
             self.n_features = len(chosen)
             types = [getattr(kinds[name], "numpy_dtype", kinds[name]) for name in chosen]
             self.dtype = np.dtype(np.result_type(*types))
+
+    def choosing(self, names: Sequence[Any]) -> FrameParts:
+        """The same partitions with other columns as vectors."""
+        return FrameParts(self.frame, self.runner, [str(name) for name in names])
 
     def _first_row(self, names: Sequence[str]) -> dict[str, Any]:
         """The first row of some columns, from the first partition that has one."""
@@ -271,11 +319,19 @@ class FileParts(Parts):
     runner : Runner
     size : int
         About how many bytes of vectors to read at once.
+    keep : bool array of shape (n,), optional
+        Which rows these are; all by default.
     """
 
-    def __init__(self, file: VectorFile, runner: Runner, size: int = BYTES) -> None:
-        self.file, self.runner, self.columns = file, runner, file.columns
-        self.n_features, self.dtype = file.d, file.dtype
+    def __init__(
+        self,
+        file: VectorFile,
+        runner: Runner,
+        size: int = BYTES,
+        keep: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.file, self.runner, self.columns, self.size = file, runner, file.columns, size
+        self.n_features, self.dtype, self.known_as = file.d, file.dtype, file.chosen
         named = ending_of((file.shards or (file,))[0].path) in NAMED
         self.names = (list(file.vector_columns) or file.vectors) if named else None
         rows = max(1, size // (file.d * file.dtype.itemsize))
@@ -284,21 +340,44 @@ class FileParts(Parts):
             for shard in file.shards or (file,)
             for lo, hi in _cuts(shard, rows)
         ]
+        ends = np.cumsum([hi - lo for _, lo, hi in self.cuts])
+        self.keep = keep
+        self.kept: list[Kept | None] = [None] * len(self.cuts)
+        if keep is not None:
+            self.kept = [Kept.of(part) for part in np.split(keep, ends[:-1])]
+
+    def some(self, index: NDArray[np.intp]) -> FileParts:
+        """Some of the rows, by their numbers, ascending."""
+        every = np.arange(self.file.n) if self.keep is None else np.flatnonzero(self.keep)
+        keep = np.zeros(self.file.n, bool)
+        keep[every[index]] = True
+        return FileParts(self.file, self.runner, self.size, keep)
+
+    def choosing(self, names: Sequence[Any]) -> FileParts:
+        """The same files with other columns as vectors."""
+        file = open_file(self.file.path, list(names))
+        return FileParts(file, self.runner, self.size, self.keep)
 
     @cached_property
     def vectors(self) -> list[Any]:
         """Lazy arrays (k, d)."""
-        return [FileCut(path, self.names, lo, hi) for path, lo, hi in self.cuts]
+        return self._pieces(None)
+
+    def _pieces(self, column: str | None) -> list[Any]:
+        return [
+            FileCut(path, self.names, lo, hi, column, kept)
+            for (path, lo, hi), kept in zip(self.cuts, self.kept, strict=True)
+        ]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Rows of each partition, known from the files."""
-        return tuple(hi - lo for _, lo, hi in self.cuts)
+        return tuple(map(len, self.vectors))
 
     def column(self, name: str) -> list[Any]:
         """Lazy arrays (k,) of another column."""
         name = check_name(name, self.columns, "column", self.file.path.name)
-        return [FileCut(path, self.names, lo, hi, name) for path, lo, hi in self.cuts]
+        return self._pieces(name)
 
 
 def _cuts(shard: VectorFile, rows: int) -> list[tuple[int, int]]:
@@ -316,40 +395,80 @@ def _cuts(shard: VectorFile, rows: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class FileCut(Recipe):
-    """A run of rows of a file: their vectors, or another column.
+class Kept:
+    """Which rows of a run are kept, in a bit for each.
 
     Attributes
     ----------
-    path : Path
+    bits : bytes
+    n, count : int
+        Rows of the run, and those kept.
+    """
+
+    bits: bytes
+    n: int
+    count: int
+
+    @classmethod
+    def of(cls, keep: NDArray[np.bool_]) -> Kept:
+        """From a mask of shape (n,)."""
+        return cls(np.packbits(keep).tobytes(), len(keep), int(keep.sum()))
+
+    def mask(self) -> NDArray[np.bool_]:
+        """A mask of shape (n,)."""
+        return np.unpackbits(np.frombuffer(self.bits, np.uint8), count=self.n).astype(bool)
+
+
+@dataclass(frozen=True)
+class FileCut(Recipe):
+    """A run of rows of a file, or some of these: their vectors, or another column.
+
+    Attributes
+    ----------
+    path : Path or Address
     names : str, list of str or None
         Where the vectors are.
     first, last : int
         Rows.
     column : str or None
+    kept : Kept or None
+        Which of the rows; all by default.
     """
 
-    path: Path
+    path: Where
     names: Any
     first: int
     last: int
     column: str | None = None
+    kept: Kept | None = None
 
     def make(self) -> NDArray[Any]:
         """An array of shape (k, d), or (k,) for a column."""
         file = format_of(self.path).open_path(self.path, self.names)
         if self.column is not None:
-            return file.column(self.column)[self.first : self.last]
+            values = file.column(self.column)[self.first : self.last]
+            return values if self.kept is None else values[self.kept.mask()]
         found = np.empty((len(self), file.d), file.dtype)
         for start, X in self.blocks():
             found[start : start + len(X)] = X
         return found
 
     def __len__(self) -> int:
-        return self.last - self.first
+        return self.last - self.first if self.kept is None else self.kept.count
 
     def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """The vectors some thousand at a time, with the number of the first among these."""
+        if self.kept is None:
+            yield from self._all()
+            return
+        mask, at = self.kept.mask(), 0
+        for start, X in self._all():
+            some = X[mask[start : start + len(X)]]
+            if len(some):
+                yield at, some
+            at += len(some)
+
+    def _all(self) -> Iterator[tuple[int, NDArray[Any]]]:
         file = format_of(self.path).open_path(self.path, self.names)
         for start, X in file.blocks(SPAN, self.first):
             yield start - self.first, X[: self.last - start]
@@ -387,10 +506,26 @@ class PartedColumn:
         """As of an array."""
         return 1
 
+    def __getitem__(self, index: NDArray[np.intp]) -> PartedColumn:
+        """Values of some rows, by their numbers, ascending; they stay there too."""
+        starts = np.cumsum([0, *self.sizes])
+        cuts = np.searchsorted(index, starts)
+        own = [index[lo:hi] - start for lo, hi, start in zip(cuts, cuts[1:], starts, strict=False)]
+        sizes = tuple(map(len, own))
+        return PartedColumn(each(_some, self.parts, own), sizes, self.runner)
+
+    def each(self, work: Callable[[NDArray[Any]], NDArray[Any]]) -> PartedColumn:
+        """What a function gives of the values of each partition, one for each; lazily."""
+        return PartedColumn(each(work, self.parts), self.sizes, self.runner)
+
     def gather(self) -> NDArray[Any]:
         """All values as one array, here."""
         found = list(self.runner.stream(self.parts, ahead=8))
         return np.concatenate([part for part in found if len(part)] or found)
+
+
+def _some(values: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
+    return values[index]
 
 
 def collection(X: Any) -> str:

@@ -9,25 +9,28 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.addresses import Address, Where
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.files.formats import open_file
+from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.optional import require
+from expunge.parallel import alone
 from expunge.rows.base import GlmPass, Reading, Rows
 from expunge.rows.dask_erased import erased_collection
 from expunge.rows.dask_graph import Runner, each, tree
 from expunge.rows.dask_parts import (
     ArrayParts,
+    ChangedParts,
     FileParts,
     FrameParts,
     PartedColumn,
@@ -48,6 +51,7 @@ from expunge.rows.part_sums import (
     join_readers,
     read_part,
     take_part,
+    work_part,
 )
 from expunge.rows.reading import Reader
 
@@ -56,6 +60,9 @@ if TYPE_CHECKING:
     from expunge.maps import Map
 
 __all__ = ["DaskRows", "cluster_rows"]
+
+T = TypeVar("T")
+AHEAD = 8  # partitions whose results are made while one is used
 
 
 def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows:
@@ -67,7 +74,8 @@ def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows
     Parameters
     ----------
     X : dask.array.Array of shape (n, d), dask.dataframe.DataFrame, str or path
-        A path is that of a file or a folder of files, as `open_rows` reads them.
+        A path is that of a file or a folder of files, as `open_rows` reads them, or the address of
+        parquet files, as ``s3://bucket/people``.
     vectors : str or sequence of str, optional
         Of a frame or a file: the column of lists, or the columns of numbers; a pattern with ``*``
         stands for several. Found by itself where there is no doubt.
@@ -97,7 +105,7 @@ def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows
     (True, ((300, 300, 300, 100), (4,)))
     """
     runner = Runner(client)
-    if isinstance(X, str | os.PathLike):
+    if isinstance(X, str | os.PathLike | Address):
         require("dask", "dask")
         return DaskRows(FileParts(open_file(X, vectors), runner))
     kind = collection(X)
@@ -120,10 +128,11 @@ class DaskRows(Rows):
     parts : Parts
     """
 
-    lazy = True
+    lazy = far = True
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.runner, self.columns = parts, parts.runner, parts.columns
+        self.chosen = parts.known_as
         self._known: dict[int, tuple[Any, list[Any]]] = {}
 
     @property
@@ -156,6 +165,9 @@ class DaskRows(Rows):
 
     def _places(self) -> list[Place]:
         return [Place(number, int(self.starts[number])) for number in self._filled]
+
+    def _choosing(self, names: tuple[Any, ...]) -> DaskRows:
+        return DaskRows(self.parts.choosing(names))
 
     # -- values of each row ----------------------------------------------------------------------
 
@@ -354,6 +366,38 @@ class DaskRows(Rows):
         for place, X in zip(self._places(), stream, strict=True):
             yield place.start, X
 
+    def each_block(self, work: Callable[[int, NDArray[Any]], T]) -> Iterator[tuple[int, T]]:
+        """What a function gives of each block, made by the workers; see `Rows`."""
+        sent = require("dask", "dask").delayed(partial(_called, work), traverse=False)
+        filled = self._filled
+        lazy = each(work_part, self._vectors(), [sent] * len(filled), self._places())
+        for found in self.runner.stream(lazy, ahead=AHEAD):
+            yield from found
+
+    def seen_through(
+        self, made: Callable[[int, NDArray[Any]], NDArray[Any]], n_features: int, dtype: Any
+    ) -> DaskRows:
+        """These rows after a change that the workers make; labels stay where they are.
+
+        Parameters
+        ----------
+        made : function of the number of the first row and a block
+            Gives the new block.
+        n_features : int
+        dtype : dtype
+            Of what it gives.
+
+        Returns
+        -------
+        DaskRows
+        """
+        sent = require("dask", "dask").delayed(partial(_called, made), traverse=False)
+        count = len(self.parts.vectors)
+        lazy = each(_made_part, self.parts.vectors, [sent] * count, self.starts[:-1].tolist())
+        there = DaskRows(ChangedParts(self.parts, lazy, n_features, np.dtype(dtype)))
+        there._known = self._known
+        return there
+
     def take(self, index: NDArray[np.intp]) -> DenseRows:
         """The rows with these numbers, in memory; only partitions that hold some are read."""
         index = np.asarray(index, dtype=np.intp)
@@ -370,6 +414,23 @@ class DaskRows(Rows):
             found[at] = rows
         return DenseRows(found)
 
+    def some(self, index: NDArray[np.intp]) -> DaskRows:
+        """The rows of files with these numbers, ascending, as rows that stay there.
+
+        Parameters
+        ----------
+        index : int array of shape (k,)
+
+        Returns
+        -------
+        DaskRows
+        """
+        return DaskRows(self.parts.some(index))
+
+    def fingerprint(self) -> Fingerprint:
+        """One pass: a sketch that recognises these rows again."""
+        return self.read(Concept.none(self.n_samples), second=False).fingerprint
+
     def transform(self, erasure: Map, out: Any = None, *, concept: Concept | None = None) -> Any:
         """The rows after an erasure: a lazy collection like the one that was given.
 
@@ -378,7 +439,7 @@ class DaskRows(Rows):
         erasure : Erasure or ConditionalErasure
         out : str or path, optional
             A folder to write, which workers must reach too: of parquet files with all columns
-            beside the vectors, or for an array of npy files.
+            beside the vectors, or for an array of npy files, at an address of parquet files.
         concept : Concept, optional
             Of each row, where the erasure has to be told.
 
@@ -395,7 +456,7 @@ class DaskRows(Rows):
 
     def write(
         self, erasure: Map, out: Any, concept: Concept | None = None, **settings: Any
-    ) -> Path:
+    ) -> Where:
         """Write the rows after an erasure to a folder; see `transform`.
 
         Parameters
@@ -403,11 +464,11 @@ class DaskRows(Rows):
         erasure, out, concept
             As of `transform`.
         **settings
-            For rows of files: dtype, normalize, drop, resume and memory of `rewrite`.
+            For rows of files: dtype, normalize, drop, resume, in_place and memory of `rewrite`.
 
         Returns
         -------
-        Path
+        Path or Address
         """
         told = None if concept is None else self._slices_of_all(concept.values)
         return write_parts(self.parts, erasure, out, concept, told, **settings)[0]
@@ -419,6 +480,16 @@ class DaskRows(Rows):
 
     def __repr__(self) -> str:
         return f"DaskRows({len(self.parts.vectors)} partitions, {self.n_features} {self.dtype})"
+
+
+def _made_part(X: NDArray[Any], made: Any, start: int) -> NDArray[Any]:
+    with alone():
+        found: NDArray[Any] = made(start, X)
+        return found
+
+
+def _called(work: Any, start: int, X: NDArray[Any]) -> Any:
+    return work(start, X)
 
 
 def _is_wide(values: Any) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from expunge.files.columnar import values_of
 from expunge.files.list_columns import first_length, matrix_of, refuse_null
+from expunge.files.vector_columns import VectorColumns
 from expunge.rows.lazy_rows import Index, LazyRows
 
 __all__ = ["DatasetRows"]
@@ -26,6 +27,8 @@ class DatasetRows(LazyRows):
     columns : tuple of str
         Those beside them.
     """
+
+    chosen: VectorColumns
 
     def __init__(self, dataset: Any, chosen: Any, columns: tuple[str, ...]) -> None:
         self.dataset, self.chosen, self.columns = dataset, chosen, columns

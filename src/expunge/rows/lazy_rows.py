@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.concept import Concept
 from expunge.linalg import Array
+from expunge.moments import Moments
 from expunge.parallel import SPAN, blocks
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
 
 __all__ = ["ChangedRows", "JoinedRows", "LazyRows", "SelectedRows", "extent"]
 
+T = TypeVar("T")
 Index = NDArray[np.intp]
+Made = Callable[[int, NDArray[Any]], NDArray[Any]]  # (first row, block) -> changed block
 ROWS = 8192  # changed at once
 MANY = 16  # share of rows, one in so many, from which all are read rather than each looked up
 
@@ -75,6 +80,9 @@ class ChangedRows(LazyRows):
     rows : rows of shape (n, d)
     change : callable
         ``(X, index) -> array`` for the rows X with the numbers `index`.
+    alike : bool
+        Whether it changes a row in the same way whatever its number is, and so can be sent to
+        where the rows are.
 
     Examples
     --------
@@ -86,18 +94,52 @@ class ChangedRows(LazyRows):
     array([[6.]])
     """
 
-    def __init__(self, rows: Rows, change: Callable[[NDArray[Any], Index], Any]) -> None:
-        self.rows, self.change = rows, change
+    def __init__(
+        self, rows: Rows, change: Callable[[NDArray[Any], Index], Any], *, alike: bool = False
+    ) -> None:
+        self.rows, self.change, self.alike = rows, change, alike
+        self.far = alike and rows.far
         first = self._changed(np.arange(1))
         super().__init__(rows.n_samples, first.shape[1], first.dtype)
 
     def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """Blocks of the others, changed: these are read in one go."""
+        shape = (self.n_features, self.dtype)
         for start, X in self.rows.arrays():
-            made = np.empty((len(X), self.n_features), self.dtype)
-            for lo, hi in blocks(0, len(X), ROWS):
-                made[lo:hi] = self.change(X[lo:hi], np.arange(start + lo, start + hi))
-            yield start, made
+            yield start, _changed_block(self.change, shape, start, X)
+
+    def each_block(self, work: Callable[[int, NDArray[Any]], T]) -> Iterator[tuple[int, T]]:
+        """What a function gives of each block, made where the others are, if that can be."""
+        if not self.alike:
+            return super().each_block(work)
+        return self.rows.each_block(partial(_work_on_changed, work, *self._how()))
+
+    def _how(self) -> tuple[Any, Any]:
+        return self.change, (self.n_features, self.dtype)
+
+    def moments(
+        self, concept: Concept, weights: Array | None = None, *, second: bool = True
+    ) -> Moments:
+        """One pass: counts, means and centred second moments; where the others are, if need be."""
+        if not self.far:
+            return super().moments(concept, weights, second=second)
+        root, made = self.traced()
+        there = root.seen_through(made, self.n_features, self.dtype)
+        return there.moments(concept, weights, second=second)
+
+    def traced(self) -> tuple[Rows, Made]:
+        """The rows at the beginning of all changes, and how a block of these comes from theirs.
+
+        Returns
+        -------
+        Rows
+        function of the number of the first row and a block
+        """
+        own = partial(_changed_block, *self._how())
+        if not isinstance(self.rows, ChangedRows):
+            return self.rows, own
+        root, before = self.rows.traced()
+        return root, partial(_one_after_other, before, own)
 
     def _made(self, index: Index) -> NDArray[Any]:
         made = np.empty((len(index), self.n_features), self.dtype)
@@ -107,6 +149,23 @@ class ChangedRows(LazyRows):
 
     def _changed(self, index: Index) -> NDArray[Any]:
         return np.asarray(self.change(self.rows.take(index).array(), index))
+
+
+def _changed_block(change: Any, shape: Any, start: int, X: NDArray[Any]) -> NDArray[Any]:
+    """The rows X, of which the first has the number `start`, changed."""
+    width, dtype = shape
+    made = np.empty((len(X), width), dtype)
+    for lo, hi in blocks(0, len(X), ROWS):
+        made[lo:hi] = change(X[lo:hi], np.arange(start + lo, start + hi))
+    return made
+
+
+def _one_after_other(first: Made, second: Made, start: int, X: NDArray[Any]) -> NDArray[Any]:
+    return second(start, first(start, X))
+
+
+def _work_on_changed(work: Any, change: Any, shape: Any, start: int, X: NDArray[Any]) -> Any:
+    return work(start, _changed_block(change, shape, start, X))
 
 
 class SelectedRows(LazyRows):
@@ -197,7 +256,11 @@ def extent(rows: Rows) -> tuple[Array, Array, Array]:
     low, high = np.full((2, rows.n_features), [[np.inf], [-np.inf]])
     total = np.zeros(rows.n_features)
     with np.errstate(invalid="ignore"):  # of infinities that cancel
-        for _, X in rows.arrays():
-            low, high = np.minimum(low, X.min(axis=0)), np.maximum(high, X.max(axis=0))
-            total += X.sum(axis=0, dtype=np.float64)
+        for _, (least, most, some) in rows.each_block(_extent_of):
+            low, high, total = np.minimum(low, least), np.maximum(high, most), total + some
     return low, high, total / rows.n_samples
+
+
+def _extent_of(start: int, X: NDArray[Any]) -> tuple[Any, Any, Array]:
+    with np.errstate(invalid="ignore"):
+        return X.min(axis=0), X.max(axis=0), X.sum(axis=0, dtype=np.float64)

@@ -18,7 +18,7 @@ from expunge.blockmath import NUMPY
 from expunge.concept import Concept, Kind, Label
 from expunge.errors import InputError
 from expunge.linalg import Array
-from expunge.parallel import alone
+from expunge.parallel import SPAN, alone
 from expunge.rows.finite import refuse_nan
 from expunge.rows.linear_model import Sums, glm_sums, hessian_sums
 from expunge.rows.reading import Reader
@@ -38,6 +38,7 @@ __all__ = [
     "named_error",
     "read_part",
     "take_part",
+    "work_part",
 ]
 
 P = ParamSpec("P")
@@ -259,6 +260,16 @@ def hessian_part(X: Any, model: Model, values: Any, weights: Any) -> Sums:
 def add_up(parts: Sequence[Sums]) -> Sums:
     """Sums over all of these, in order."""
     return tuple(reduce(np.add, sums) for sums in zip(*parts, strict=True))
+
+
+@_alone
+def work_part(X: Any, work: Any, place: Place) -> list[tuple[int, Any]]:
+    """What a function gives of each block of a partition; see `Rows.each_block`."""
+    return [
+        (place.start + lo + at, work(place.start + lo + at, np.asarray(block[at : at + SPAN])))
+        for lo, block in _blocks(X)
+        for at in range(0, len(block), SPAN)
+    ]
 
 
 def take_part(X: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:

@@ -27,7 +27,7 @@ class VectorColumns:
 
     Examples
     --------
-    >>> from expunge.inputs.vector_columns import VectorColumns
+    >>> from expunge.files.vector_columns import VectorColumns
     >>> chosen = VectorColumns(("a", "b"), beside=("sex",))
     >>> chosen.ordered(["b", "sex", "a"])
     ('a', 'b')
@@ -69,6 +69,33 @@ class VectorColumns:
                 "Pass the columns of the fit, in any order",
             )
         return self.names
+
+    def among(self, names: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
+        """Those of rows of a file or a cluster, which may have anything beside their vectors.
+
+        Parameters
+        ----------
+        names : sequence
+            The columns that are taken for the vectors.
+        others : sequence
+            The other columns.
+
+        Returns
+        -------
+        tuple
+
+        Raises
+        ------
+        InputError
+            When one is missing.
+
+        Examples
+        --------
+        >>> from expunge.files.vector_columns import VectorColumns
+        >>> VectorColumns(("a", "b"), beside=("sex",)).among(["b", "a", "age"], ["name"])
+        ('a', 'b')
+        """
+        return VectorColumns(self.names).ordered([*names, *others])
 
     def as_given(self, columns: Sequence[Any]) -> tuple[Any, ...]:
         """Those of a table with these columns, in its order, but for those known to be beside.
