@@ -86,7 +86,7 @@ def data_sets(given: argparse.Namespace) -> Iterator[tuple[str, Split]]:
         yield "census, sex", cut((X[some] / X.std(axis=0)), y[some].astype(float))
     if given.faces:
         images = np.load(given.faces)
-        j = [str(name) for name in images["attr_names"]].index("Smiling")
+        j = list(images["attr_names"].astype(str)).index("Smiling")
         share = images["attr_prob"][:, j].astype(float)
         sure = (share > 0.8) | (share < 0.2)
         X = images["images"][sure].reshape(int(sure.sum()), -1) / 255.0

@@ -36,7 +36,7 @@ from expunge.moments import Moments
 from expunge.pooling.cross_fitting import CrossFit
 from expunge.rows.base import Rows
 
-__all__ = ["Influence", "PoolRecord", "Sharpened", "influence_of", "sharpen"]
+__all__ = ["Influence", "PoolRecord", "Sharpened", "design_effect", "influence_of", "sharpen"]
 
 TOGETHER = 4096  # rows of whole groups
 PAIRS = 1000  # labelled rows whose pairs tell how many directions chance has
@@ -170,6 +170,36 @@ def influence_of(
     freedom = _freedom(rows, F, moments, w, axes)
     z, f = (total[:, part] * u[:, None] for part in (slice(m), slice(m, None)))
     return Influence(z, f, zz, zf, max(ff, 0.0), freedom, axes)
+
+
+def design_effect(
+    rows: Rows,
+    concept: Concept,
+    moments: Moments,
+    weights: Array | None,
+    groups: NDArray[np.intp],
+) -> float:
+    """By how much more the covariance with the concept varies because rows come in groups.
+
+    Parameters
+    ----------
+    rows : Rows
+    concept : Concept
+    moments : Moments
+        Of both.
+    weights : array of shape (n,), optional
+    groups : int array of shape (n,)
+
+    Returns
+    -------
+    float
+        At least 1.
+    """
+    nothing: Array = np.zeros((rows.n_samples, concept.width))
+    together, alone = (
+        influence_of(rows, concept, nothing, moments, weights, by).zz for by in (groups, None)
+    )
+    return max(together / alone, 1.0) if alone > 0 else 1.0
 
 
 def _in_turn(
