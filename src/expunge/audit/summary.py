@@ -66,6 +66,8 @@ def _head(content: Content) -> Iterator[str]:
     tested = f"{data['n_test']:,} test rows, {data['n_fresh']:,} of them fresh"
     fitted = f"{data['n_train']:,} training rows" if data["n_train"] else "none of the fit"
     yield f"Rows: {fitted}; {tested if data['n_test'] else 'no test rows'}"
+    if pool := e.get("n_unlabelled"):
+        yield f"Fitted with {pool:,} rows without labels"
     shares = "continuous"
     if concept["kind"] != "continuous":
         means = concept["test_means"] or concept["train_means"]

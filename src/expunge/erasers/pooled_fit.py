@@ -101,9 +101,7 @@ def pool_of(unlabelled: Any, missing: Rows | None, n_features: int, by: str) -> 
     return JoinedRows(pool, missing)
 
 
-def pooled(
-    seen: Statistics, data: Data, pool: Rows, groups: NDArray[np.intp] | None, *, second: bool
-) -> Statistics:
+def pooled(seen: Statistics, data: Data, pool: Rows, *, second: bool) -> Statistics:
     """What a closed form needs, sharpened by rows without labels.
 
     Parameters
@@ -112,7 +110,6 @@ def pooled(
         Of the labelled rows.
     data : Data
     pool : Rows
-    groups : int array of shape (n,), optional
     second : bool
         Whether the d x d matrix is wanted.
 
@@ -121,7 +118,7 @@ def pooled(
     Statistics
         Those given, but for a record, where the pool is of no use.
     """
-    rng, rows = np.random.default_rng(0), data.rows
+    rng, rows, groups = np.random.default_rng(0), data.rows, data.groups
     models = cross_fit(rows, data.concept, seen.moments, data.weights, groups, rng)
     influence = influence_of(rows, data.concept, models.own, seen.moments, data.weights, groups)
     found = sharpen(seen.moments, influence, models, pool, second=second)

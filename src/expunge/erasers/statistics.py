@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from expunge.concept import Concept, Label
 from expunge.errors import InputError
 from expunge.fingerprint import Fingerprint
@@ -19,13 +22,14 @@ __all__ = ["Data", "Statistics"]
 
 @dataclass(frozen=True)
 class Data:
-    """The rows of a fit with their concept and weights, a task and rows without labels."""
+    """The rows of a fit: concept, weights and groups, a task, and rows without labels."""
 
     rows: Rows
     concept: Concept
     weights: Array | None
     task: Concept | None = None
     pool: Rows | None = None
+    groups: NDArray[np.intp] | None = None
 
     def moments(self, *, second: bool) -> Moments:
         """One pass over the rows."""
@@ -54,6 +58,8 @@ class Statistics:
         Of the labelled rows alone, where `moments` were sharpened by rows without labels.
     pool : PoolRecord or None
         What these did.
+    folded : int
+        Rows without labels that a fold moves by their predicted class.
     design : float
         By how much more sums vary because rows come in groups.
     columns : VectorColumns or None
@@ -68,6 +74,7 @@ class Statistics:
     squared_weights: float | None = None
     labelled: Moments | None = None
     pool: PoolRecord | None = None
+    folded: int = 0
     design: float = 1.0
     columns: VectorColumns | None = None
 
