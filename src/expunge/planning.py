@@ -35,7 +35,7 @@ from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.widths import check_width
 from expunge.plotting import new_axes
 from expunge.pooling.cross_fitting import cross_fit
-from expunge.pooling.sharpened import influence_of
+from expunge.pooling.sharpened import design_effect, influence_of
 from expunge.rows.base import Rows
 
 __all__ = ["LabelPlan", "expected_share_left", "plan_labels"]
@@ -191,9 +191,7 @@ def plan_labels(
         )
     size, design = _pool_size(unlabelled, rows.n_features), 1.0
     if together is not None:
-        none = np.zeros((rows.n_samples, concept.width))
-        pair = (influence_of(rows, concept, none, moments, None, by).zz for by in (together, None))
-        design = max(next(pair) / next(pair), 1.0)
+        design = design_effect(rows, concept, moments, None, together)
     counts, followed = _learning_curve(rows, concept, together, rng) if size else ([1], [0.0])
 
     def worth(n: float, pool: int) -> float:

@@ -308,6 +308,20 @@ def test_auto_goes_on_where_one_round_is_not_enough_and_classes_are_rare(classif
     assert auc(eraser.transform, X[train], y[train], X[new], y[new]) < 0.62
 
 
+@pytest.mark.parametrize("classifier", [None, LogisticRegression(max_iter=2000)], ids=["glm", "lr"])
+def test_auto_judges_by_rows_of_other_groups(classifier):
+    """Every row five times: copies of what was learnt make findings of noise."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(300), 5)
+    y = rng.integers(0, 2, 300)
+    X = (rng.normal(size=(300, 100)) + 3 * np.outer(y, np.eye(100)[3]))[who]
+    settings = {"classifier": classifier, "random_state": 0}
+    fooled = ex.INLP(**settings).fit(X, y[who])
+    told = ex.INLP(**settings).fit(X, y[who], groups=who)
+    assert fooled.rank_ >= 6
+    assert told.rank_ <= 3
+
+
 def test_auto_removes_one_direction_where_nothing_can_be_found():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 10)), rng.integers(0, 2, 2000)

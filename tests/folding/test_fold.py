@@ -13,11 +13,16 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 import expunge as ex
+from expunge.commands.info import describe
 from expunge.fold_erasure import Cells
-from expunge.folding.choice import probe_accuracy
+from expunge.folding.build import FoldPlan, build
+from expunge.folding.choice import choose, probe_accuracy
+from expunge.folding.class_predictor import logistic
 from expunge.folding.gaussian import ClassMoments, gaussian_maps
 from expunge.folding.local_moves import fit_cells
 from expunge.game.barycenter import barycenter, maps_to
+from expunge.inputs import check_concept, check_rows
+from expunge.report import render
 
 
 def shaped(n=3000, d=6, seed=0, classes=2):
@@ -337,3 +342,85 @@ def test_rows_that_fall_together_in_a_round_are_saved_all_the_same(tmp_path):
     assert len(fold.cells) == 3
     fold.save(tmp_path / "fold.safetensors")
     assert_allclose(ex.FoldErasure.load(tmp_path / "fold.safetensors").transform(X), fold(X))
+
+
+def repeated(n, d, seed, gap):
+    """Rows five times each, with a little noise, and the group of each; one covariance."""
+    rng = np.random.default_rng(seed)
+    y, who = rng.integers(0, 2, n), np.repeat(np.arange(n), 5)
+    X = rng.normal(size=(n, d)) + gap * np.outer(y, np.eye(d)[0])
+    order = rng.permutation(5 * n)
+    return X[who][order], y[who][order], who[order]
+
+
+def test_a_predictor_is_not_believed_for_copies_of_what_it_has_seen():
+    """Labels that x does not determine: copies in other folds tell them all the same."""
+    X, y, who = repeated(200, 80, seed=0, gap=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ex.NothingToFold)
+        assert ex.FoldEraser(shrinkage=0.1).fit(X, y).solver_ == "fold"  # it is fooled
+    with pytest.warns(ex.NothingToFold, match="a linear predictor tells [45]"):
+        told = ex.FoldEraser(shrinkage=0.1).fit(X, y, groups=who)
+    assert told.solver_ == "leace"
+
+
+def test_held_out_rows_are_of_other_groups():
+    """Labels that x does not determine: a probe that has seen copies tells them all the same."""
+    X, y, who = repeated(500, 6, seed=1, gap=0.0)
+    seen = []
+
+    def candidate(rows, concept, weights, groups):
+        numbers = {row.tobytes(): g for row, g in zip(X, who, strict=True)}
+
+        def groups_of(A):
+            return {numbers[row.tobytes()] for row in A}
+
+        seen.append([groups_of(rows.array())])
+        return lambda A: seen[-1].append(groups_of(A)) or A
+
+    found = {}
+    for name, groups in (("rows", None), ("groups", who)):
+        given = check_rows(X), check_concept(y, len(y)), None, groups
+        found[name] = choose(*given, {"leace": candidate}, np.random.default_rng(0))
+    fooled, told = seen
+    assert fooled[0] & fooled[1]
+    assert fooled[1] & fooled[2]
+    assert len(told[0] | told[1] | told[2]) == sum(map(len, told))
+    assert found["rows"].accuracy["leace"] > 0.75
+    assert found["groups"].accuracy["leace"] < 0.6
+    assert found["groups"].error > 2 * found["rows"].error  # groups are counted, not rows
+
+
+def test_noise_is_told_by_other_groups():
+    X, y, who = repeated(600, 12, seed=2, gap=9.0)
+    known = check_rows(X), check_concept(y, len(y)), None
+    moments = known[0].moments(known[1])
+    size = {}
+    for name, groups in (("rows", None), ("groups", who)):
+        rng = np.random.default_rng(0)
+        predictor = logistic(*known[:2], moments, None, rng, groups)
+        fold = build(*known, predictor, FoldPlan(), rng, groups=groups)
+        size[name] = float(np.sum(fold.maps**2))
+    assert size["groups"] < 0.3 * size["rows"]
+
+
+def test_groups_that_are_single_rows_change_nothing():
+    X, y = shaped(900)
+    alone, told = (ex.FoldEraser().fit(X, y, groups=g) for g in (None, np.arange(900)))
+    assert alone.solver_ == told.solver_ == "fold"
+    assert told.choice_.error == pytest.approx(alone.choice_.error, rel=0.02)
+
+
+def test_what_is_saved_tells_how_many_rows_without_labels_there_were(tmp_path):
+    X, y = shaped(400)
+    fit = ex.FoldEraser(shrinkage=0.1).fit(X, y, unlabelled=shaped(70, seed=1)[0])
+    fit.erasure_.save(tmp_path / "f.safetensors")
+    again = ex.FoldErasure.load(tmp_path / "f.safetensors")
+    assert again.meta["pool"] == {"n_labelled": 400, "n_pool": 70}
+    assert describe(again)["n_unlabelled"] == 70
+    new, new_y = shaped(400, seed=2)
+    a = ex.audit(again, X, y, new, new_y, probes=["linear discriminant"])
+    assert a.to_dict()["erasure"]["n_unlabelled"] == 70
+    assert "70 rows without labels" in str(a)
+    assert "70 without labels" in render(a.to_dict())
+    assert ex.FoldEraser(shrinkage=0.1).fit(X, y).erasure_.meta["pool"] is None

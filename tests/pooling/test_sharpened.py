@@ -1,14 +1,16 @@
 """Few labels and many rows: unbiased, never worse than labels alone, and back to them in doubt."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from scipy.special import softmax
 
 import expunge as ex
 from expunge.inputs import check_concept, check_rows
-from expunge.pooling.cross_fitting import cross_fit, fold_numbers
+from expunge.pooling.cross_fitting import CrossFit, cross_fit, fold_numbers
 from expunge.pooling.membership import told_apart
 from expunge.pooling.sharpened import influence_of, sharpen
 
@@ -164,26 +166,83 @@ def test_the_estimator_is_the_formula():
     np.testing.assert_allclose(found.ff, np.sum(h * h) / 1600, rtol=1e-10)
 
 
-def test_the_sharpened_covariance_is_the_formula():
-    """The twin above says that it is unbiased; this, that it is what the library removes."""
-    X, y = planted(900)
-    rows, pool = check_rows(X[:200]), check_rows(X[200:])
-    concept = check_concept(y[:200], 200)
+def wrong_models(X, moments):
+    """A predictor that reads the concept, and a column that has nothing to do with it."""
+    coef = np.zeros((5, X.shape[1], 2))
+    coef[:, :, 1] = 5 * moments.cov_xz[:, 1] / moments.spreads
+    coef[:, 3, 1] += 3.0
+    blank = CrossFit(
+        np.zeros((0, 2)),
+        9.0,
+        1.0,
+        moments.mean_x,
+        moments.spreads,
+        coef,
+        np.zeros((5, 2)),
+        softmaxed,
+    )
+    return replace(blank, own=blank.predict(X))
+
+
+def softmaxed(S):
+    return softmax(S, axis=1)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_sharpened_covariance_is_the_formula(wrong):
+    """Right predictions stand in for labels; wrong ones are corrected by them, without bias."""
+    X, y = planted(1100)
+    rows, pool = check_rows(X[:400]), check_rows(X[400:])
+    concept = check_concept(y[:400], 400)
     moments = rows.moments(concept)
     models = cross_fit(rows, concept, moments, None, None, default_rng(0))
+    if wrong:
+        models = wrong_models(X[:400], moments)
     influence = influence_of(rows, concept, models.own, moments, None, None)
     found = sharpen(moments, influence, models, pool, second=True)
-    omega = found.record.share * 700 / 900
-    assert omega > 0.3
+    assert found.record.corrected == wrong
+    omega = found.record.share * 700 / 1100
+    assert omega > 0.1
     cov = [
         (A - A.mean(axis=0)).T @ (f - f.mean(axis=0)) / len(A)
-        for A, f in ((X[:200], np.eye(2)[y[:200]]), (X[:200], models.own))
+        for A, f in ((X[:400], np.eye(2)[y[:400]]), (X[:400], models.own))
     ]
-    there = models.predict(X[200:])
-    cov.append((X[200:] - X[200:].mean(axis=0)).T @ (there - there.mean(axis=0)) / 700)
-    np.testing.assert_allclose(found.moments.cov_xz, cov[0] - omega * (cov[1] - cov[2]), atol=1e-9)
+    there = models.predict(X[400:])
+    cov.append((X[400:] - X[400:].mean(axis=0)).T @ (there - there.mean(axis=0)) / 700)
+    less = cov[1] - cov[2] if wrong else cov[0] - cov[2]
+    np.testing.assert_allclose(found.moments.cov_xz, cov[0] - omega * less, atol=1e-9)
     np.testing.assert_allclose(found.moments.cov_xx, np.cov(X.T, ddof=0), atol=1e-9)
     np.testing.assert_allclose(found.moments.mean_x, X.mean(axis=0), atol=1e-12)
+
+
+def test_predictions_in_place_of_labels_are_nearer_than_corrected_ones_and_worth_what_is_said():
+    """Where rows do not determine the concept, correcting by few labels brings their noise back."""
+    truth = planted(200_000, gap=1.5, seed=77)
+    A = np.cov(truth[0].T, truth[1], ddof=0)[:-1, -1]
+    far = {"alone": [], "corrected": [], "instead": []}
+    said = []
+    for seed in range(40):
+        X, y = planted(1600, gap=1.5, seed=seed)
+        rows, concept = check_rows(X[:150]), check_concept(y[:150], 150)
+        moments = rows.moments(concept)
+        models = cross_fit(rows, concept, moments, None, None, default_rng(0))
+        influence = influence_of(rows, concept, models.own, moments, None, None)
+        found = sharpen(moments, influence, models, check_rows(X[150:]), second=False)
+        said.append(found.record.variance)
+        there = np.cov(X[150:].T, models.predict(X[150:])[:, 1], ddof=0)[:-1, -1]
+        own = moments.cov_xz[:, 1]
+        corrected = own - 0.9 * (influence.f[:, 1] - there)
+        for name, a in (
+            ("alone", own),
+            ("corrected", corrected),
+            ("instead", found.moments.cov_xz[:, 1]),
+        ):
+            cosine = a @ A / np.linalg.norm(a) / np.linalg.norm(A)
+            far[name].append(1 / cosine**2 - 1)
+    alone, corrected, instead = (float(np.mean(values)) for values in far.values())
+    assert corrected < 0.9 * alone
+    assert instead < 0.8 * corrected
+    assert 0.5 < np.mean(said) / (instead / alone) < 2
 
 
 def test_groups_count_together():

@@ -13,6 +13,7 @@ from expunge._version import __version__
 from expunge.audit import content
 from expunge.audit.audit_result import Audit
 from expunge.audit.certificates import Certified, certified
+from expunge.audit.dependence import dependence_of
 from expunge.audit.fit import FitFacts, fit_facts
 from expunge.audit.fresh import Freshness, fingerprints
 from expunge.audit.given import Given, erased_rows, gather
@@ -177,8 +178,9 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
     facts = fit_facts(given, roles, proofs.get("train"))
     residue = _residue(given, roles, facts, fresh)
     tell("clusters and pictures")
+    dependence = dependence_of(given, roles)
     sections: dict[str, Any] = {
-        "data": _data_section(given, roles, terms),
+        "data": {**_data_section(given, roles, terms), "dependence": dependence.to_dict()},
         "concept": content.concept_section(given, roles),
         "erasure": content.erasure_section(given),
         "spectrum": given.spectrum,
@@ -198,7 +200,15 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         sections["fairness"] = content.fairness_section(
             given.train, given.test, terms.confidence, terms.seed
         )
-    verdict = verdict_of(same, fresh, residue, facts, leak=terms.leak, reason=roles.reason)
+    verdict = verdict_of(
+        same,
+        fresh,
+        residue,
+        facts,
+        leak=terms.leak,
+        reason=roles.reason,
+        warnings=dependence.warnings,
+    )
     sections["limits"] = limits_of(given, verdict)
     sections["settings"] = _settings(terms)
     sections["versions"] = {

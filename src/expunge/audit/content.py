@@ -63,6 +63,7 @@ def erasure_section(given: Given) -> dict[str, Any]:
         "solver": meta.get("solver"),
         "parameters": meta.get("parameters", {}),
         "n_fitted": meta.get("n"),
+        "n_unlabelled": (meta.get("pool") or {}).get("n_pool"),
         "fingerprint": None
         if fingerprint is None
         else {key: value for key, value in fingerprint.items() if key != "sketch"},

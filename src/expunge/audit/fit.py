@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from expunge.audit.certificates import Certified
-from expunge.audit.given import Given
+from expunge.audit.given import AuditedRows, Given
 from expunge.audit.residue import FitSize
 from expunge.audit.roles import SAME, Roles
+from expunge.audit.sampling import groups_of
 from expunge.concept import Concept
 from expunge.linalg import Array
+from expunge.pooling.sharpened import design_effect
 
 __all__ = ["FitFacts", "fit_facts"]
 
@@ -117,7 +119,16 @@ def _measured(given: Given, roles: Roles, proof: Certified, *, known: bool) -> F
     tested = _tested(given, roles)
     if tested.kind == "classes":
         share = float(np.mean(np.isin(roles.fit.concept.values, tested.values)))
-    return FitFacts(True, FitSize(n, n * share), "")
+    return FitFacts(True, FitSize(n, n * share / _design(roles.fit)), "")
+
+
+def _design(part: AuditedRows) -> float:
+    """By how much more sums of the rows vary because some belong together."""
+    groups = groups_of(part.before, part.ids)
+    if groups is None or len(np.unique(groups)) == len(groups):
+        return 1.0
+    moments = part.before.moments(part.concept, second=False)
+    return design_effect(part.before, part.concept, moments, None, groups)
 
 
 def _left(record: dict[str, Any]) -> str:

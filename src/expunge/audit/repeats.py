@@ -9,10 +9,19 @@ repeats are taken for chance where a_row is at most half of the smallest a_j.
 
 How many new rows equal an old one by chance, the old rows say themselves (Good and Turing): as many
 as there are old rows whose values occur more than once among them.
+
+Copies in a table show by how often values occur. If rows are drawn at random, the number f_k of
+values that occur k times is a mixture of Poisson probabilities, whatever the population, so that
+k! f_k is log-convex in k (Cauchy and Schwarz):
+
+    k f_k² ≤ (k + 1) f_{k-1} f_{k+1}.
+
+Where every row is there twice, f_2 stands alone.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +29,17 @@ from numpy.typing import NDArray
 
 from expunge.rows.base import Rows
 
-__all__ = ["by_chance", "discrete", "hashed", "numbered", "real_share", "repeated", "row_hashes"]
+__all__ = [
+    "Excess",
+    "beyond_chance",
+    "by_chance",
+    "discrete",
+    "hashed",
+    "numbered",
+    "real_share",
+    "repeated",
+    "row_hashes",
+]
 
 LOOKED_AT = 5_000  # rows whose pairs are counted
 OFTEN = 20  # rows for each different one, beyond which they are no copies
@@ -29,6 +48,9 @@ MOSTLY = 0.5  # share of the columns that makes a table discrete
 DEVIATIONS = 3.0  # standard errors within which chance explains a share of repeats
 SLACK = 0.02  # share of rows that may belong to the fit unnoticed in a table
 NO_TELLING = 0.98  # of rows repeat by chance: then values tell nothing
+SURE = 4.0  # standard errors by which a random sample never exceeds chance
+TWICE = 0.5  # excess of the logarithm that matters
+FEWEST = 5  # values that occur equally often
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, without pattern
 HALF = np.uint64(32)
 
@@ -122,6 +144,62 @@ def repeated(hashes: Hashes) -> float:
     """
     counts = np.unique(hashes, return_counts=True)[1]
     return float(1 - np.sum(counts == 1) / len(hashes)) if len(hashes) else 0.0
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Values that occur equally often, more of them than chance explains.
+
+    Attributes
+    ----------
+    times : int
+        How often each occurs.
+    values : int
+    chance : float
+        The most that chance explains, by the values that occur once more and once less often.
+    """
+
+    times: int
+    values: int
+    chance: float
+
+
+def beyond_chance(hashes: Hashes) -> Excess | None:
+    """Whether rows occur so often as no random sample has them: then they were copied.
+
+    Parameters
+    ----------
+    hashes : uint64 array of shape (n,)
+
+    Returns
+    -------
+    Excess or None
+        Where the excess is surest; None where chance explains all repeats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.repeats import beyond_chance, hashed
+    >>> X = np.random.default_rng(0).integers(0, 9, size=(600, 3))
+    >>> beyond_chance(hashed(X)) is None, beyond_chance(hashed(np.repeat(X, 3, axis=0))).times
+    (True, 3)
+    """
+    f = np.bincount(np.bincount(np.unique(hashes, return_inverse=True)[1].reshape(-1)))
+    f = np.append(f, 0).astype(np.float64)
+    k = np.flatnonzero(f >= FEWEST)
+    k = k[k > 1]
+    if not len(k):
+        return None
+    below, above = f[k - 1] + 0.5, f[k + 1] + 0.5  # none may be there
+    excess = np.log(k / (k + 1) * f[k] ** 2 / (below * above))
+    sure = excess / np.sqrt(4 / f[k] + 1 / below + 1 / above)
+    sure[excess < TWICE] = 0.0
+    best = int(sure.argmax())
+    if sure[best] < SURE:
+        return None
+    times = int(k[best])
+    most = np.sqrt((times + 1) / times * below[best] * above[best])
+    return Excess(times, int(f[times]), float(most))
 
 
 def by_chance(rows: Rows) -> bool:

@@ -60,10 +60,14 @@ def _head(content: Content) -> Iterator[str]:
     rank = "" if e["rank"] is None else f", rank {e['rank']} of {e['n_features']} features"
     yield f"Audit of {what}{rank}"
     yield from _wrapped(content["verdict"]["headline"])
+    for warning in content["verdict"].get("warnings", ()):
+        yield from _wrapped(f"Warning: {warning}")
     yield ""
     tested = f"{data['n_test']:,} test rows, {data['n_fresh']:,} of them fresh"
     fitted = f"{data['n_train']:,} training rows" if data["n_train"] else "none of the fit"
     yield f"Rows: {fitted}; {tested if data['n_test'] else 'no test rows'}"
+    if pool := e.get("n_unlabelled"):
+        yield f"Fitted with {pool:,} rows without labels"
     shares = "continuous"
     if concept["kind"] != "continuous":
         means = concept["test_means"] or concept["train_means"]

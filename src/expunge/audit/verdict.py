@@ -38,6 +38,8 @@ class Verdict:
         The reasons, one per line.
     condition : str
         On which sampling error of the fit explains what was found; empty where there is none.
+    warnings : tuple of str
+        Why the rows are less evidence than they look: copies, and groups that tell the concept.
     """
 
     linear: Answer
@@ -47,10 +49,11 @@ class Verdict:
     headline: str
     lines: tuple[str, ...]
     condition: str = ""
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return {**vars(self), "lines": list(self.lines)}
+        return {**vars(self), "lines": list(self.lines), "warnings": list(self.warnings)}
 
 
 def verdict_of(
@@ -61,6 +64,7 @@ def verdict_of(
     *,
     leak: float,
     reason: str,
+    warnings: tuple[str, ...] = (),
 ) -> Verdict:
     """Judge what was measured.
 
@@ -74,6 +78,8 @@ def verdict_of(
         The least excess over chance that matters.
     reason : str
         Why there is no fresh result, if there is none.
+    warnings : tuple of str
+        About the rows.
 
     Returns
     -------
@@ -91,6 +97,7 @@ def verdict_of(
                 "Pass rows that the eraser has not seen as X_test and y_test, with fresh=True if "
                 "they share numbers with rows of the fit.",
             ),
+            warnings=warnings,
         )
     linear, nonlinear = fresh.after.get("linear"), fresh.after.get("nonlinear")
     explained = _explained(linear, residue, facts)
@@ -117,6 +124,7 @@ def verdict_of(
         " ".join(claim for claim in said if claim),
         tuple(lines),
         condition,
+        warnings,
     )
 
 

@@ -192,7 +192,7 @@ def fit(
         "out": str(out),
         "held_out": left,
         "notes": list(table.notes),
-        "pool": None if eraser.pool_ is None else eraser.pool_.to_meta(),
+        "pool": found.meta.get("pool"),
         "certificate": None if certificate is None else certificate.to_dict(),
         **describe(found),
     }
@@ -240,6 +240,8 @@ def render(
     )
     if eraser.pool_ is not None:
         say(str(eraser.pool_))
+    elif pool := found.meta.get("pool"):
+        say(f"{pool['n_pool']:,} rows without labels were folded by their predicted class")
     certificate = eraser.certificate_
     if certificate is not None:
         say("Certificate (on the rows of the fit)", "bold")

@@ -64,6 +64,7 @@ def describe(erasure: Map) -> dict[str, Any]:
         "needs_concept": bool(getattr(erasure, "needs_concept", False)),
         "concept": {"kind": concept.get("kind"), "labels": concept.get("labels")},
         "n_rows": meta.get("n"),
+        "n_unlabelled": _mapping(meta.get("pool")).get("n_pool"),
         "held_out": dict(_mapping(meta.get("held_out"))) or None,
         "kept": dict(_mapping(meta.get("kept"))) or None,
         "fingerprint": fingerprint.get("digest"),
@@ -126,7 +127,9 @@ def _projection(found: Mapping[str, Any]) -> str:
 def _rows(found: Mapping[str, Any]) -> str:
     left = _mapping(found["held_out"]).get("rows")
     more = f" ({left:,} others of the table were left out)" if isinstance(left, int) else ""
-    return _count(found["n_rows"]) + more
+    pool = found["n_unlabelled"]
+    helped = f", and {pool:,} without labels" if isinstance(pool, int) else ""
+    return _count(found["n_rows"]) + helped + more
 
 
 def _kept(kept: Any) -> str:

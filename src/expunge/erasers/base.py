@@ -153,11 +153,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         """Settings of the certificate: loss, fit_intercept, alpha, tol."""
         return {}
 
-    def _pooled(
-        self, seen: Statistics, data: Data, pool: Rows, groups: NDArray[np.intp] | None
-    ) -> tuple[Statistics, Data]:
+    def _pooled(self, seen: Statistics, data: Data, pool: Rows) -> tuple[Statistics, Data]:
         """What rows without labels add to a fit."""
-        return pooled(seen, data, pool, groups, second=self._second_for_fit(data)), data
+        return pooled(seen, data, pool, second=self._second_for_fit(data)), data
 
     # -- scikit-learn contract -------------------------------------------------------------------
 
@@ -231,9 +229,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         together = check_groups(groups, data.rows)
         data = replace(data, groups=together)
         seen, data = self._statistics(data, second=self._second_for_fit(data))
-        seen = replace(seen, columns=columns_of(X))
+        seen, data = replace(seen, columns=columns_of(X)), replace(data, groups=together)
         if pool is not None:
-            seen, data = self._pooled(seen, data, pool, together)
+            seen, data = self._pooled(seen, data, pool)
         if together is not None and self._needs_concept():
             seen = grouped(seen, data, together)
         result = self._settle(seen, data)

@@ -25,6 +25,7 @@ from expunge.rows.base import Rows
 
 __all__ = ["FoldEraser"]
 
+Groups = NDArray[np.intp] | None
 CHANCE = 2.0  # standard errors above chance below which a predictor predicts nothing
 
 
@@ -153,15 +154,13 @@ class FoldEraser(BaseEraser):
     def _why_not_pooling(self) -> str:
         return ""
 
-    def _pooled(
-        self, seen: Statistics, data: Data, pool: Rows, groups: NDArray[np.intp] | None
-    ) -> tuple[Statistics, Data]:
+    def _pooled(self, seen: Statistics, data: Data, pool: Rows) -> tuple[Statistics, Data]:
         """Rows without labels are folded by their predicted class; sums of the labelled stay.
 
         They are rows of the fit: an audit must not take them for new ones.
         """
         known = None if seen.seen is None else seen.seen.merge(pool.fingerprint())
-        return replace(seen, seen=known), replace(data, pool=pool)
+        return replace(seen, seen=known, folded=pool.n_samples), replace(data, pool=pool)
 
     def _needs_class_moments(self) -> bool:
         return self.predictor == "discriminant"
@@ -193,14 +192,15 @@ class FoldEraser(BaseEraser):
     def _from_rows(self, seen: Statistics, data: Data) -> tuple[FoldErasure, Choice | None, str]:
         rng, choice = check_rng(self.random_state), None
         moments = seen.moments
-        predictor = self._predictor(data.rows, data.concept, moments, data.weights, seen, rng)
+        known = data.rows, data.concept, data.weights, data.groups
+        predictor = self._predictor(*known, moments, seen, rng)
         if predictor.accuracy is not None:
             chance = 1 / data.concept.width
             if predictor.accuracy < chance + CHANCE * predictor.error:
                 _warn(f"a linear predictor tells {100 * predictor.accuracy:.1f} % of them")
                 return only_leace(moments, predictor), None, "leace"
         if self.shrinkage == "auto":
-            choice = choose(data.rows, data.concept, data.weights, self._candidates(rng), rng)
+            choice = choose(*known, self._candidates(rng), rng)
             if choice.name == "leace":
                 few = "there are too few rows to tell whether a fold holds on new ones"
                 _warn(_readings(choice) if choice.accuracy else few)
@@ -213,6 +213,7 @@ class FoldEraser(BaseEraser):
             self._plan(),
             rng,
             pool=data.pool,
+            groups=data.groups,
             by_label=self.predictor == "discriminant",
         )
         return fold, choice, "fold"
@@ -221,13 +222,14 @@ class FoldEraser(BaseEraser):
         self,
         rows: Rows,
         concept: Concept,
-        moments: Moments,
         weights: Array | None,
+        groups: Groups,
+        moments: Moments,
         seen: Statistics | None,
         rng: np.random.Generator,
     ) -> LinearPredictor:
         if self.predictor == "logistic":
-            return logistic(rows, concept, moments, weights, rng)
+            return logistic(rows, concept, moments, weights, rng, groups)
         known = rows.read(concept, weights, by_class=True) if seen is None else seen
         by_class = known.by_class
         assert by_class is not None
@@ -237,14 +239,14 @@ class FoldEraser(BaseEraser):
         """LEACE, the fold, and the fold with its rounds, as functions of rows to fit on."""
 
         def with_(plan: FoldPlan | None) -> Any:
-            def fit(rows: Rows, concept: Concept, weights: Array | None) -> Any:
+            def fit(rows: Rows, concept: Concept, weights: Array | None, groups: Groups) -> Any:
                 moments = rows.moments(concept, weights)
-                predictor = self._predictor(rows, concept, moments, weights, None, rng)
+                predictor = self._predictor(rows, concept, weights, groups, moments, None, rng)
                 if plan is None:
                     return only_leace(moments, predictor).transform
                 by_label = self.predictor == "discriminant"
-                fold = build(rows, concept, weights, predictor, plan, rng, by_label=by_label)
-                return fold.transform
+                known = rows, concept, weights, predictor, plan, rng
+                return build(*known, by_label=by_label, groups=groups).transform
 
             return fit
 
@@ -252,7 +254,8 @@ class FoldEraser(BaseEraser):
 
     def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
         told = None if solution.choice is None else solution.choice.to_meta()
-        return {**super()._meta(seen, solution, kept), "held_out_probe": told}
+        pool = {"n_labelled": seen.own.n, "n_pool": seen.folded} if seen.folded else None
+        return {**super()._meta(seen, solution, kept), "pool": pool, "held_out_probe": told}
 
 
 def _readings(choice: Choice) -> str:

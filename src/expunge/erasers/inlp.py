@@ -190,9 +190,12 @@ class INLP(BaseEraser):
         """Directions until the predictor of the training rows is at chance on the held-out ones."""
         n = data.rows.n_samples
         weights = np.ones(n) if data.weights is None else data.weights
-        place = check_rng(self.random_state).permutation(n)
-        held = place < np.clip(self.validation_fraction * n, 1, n - 1)
-        held[_of_every_class(data.concept, weights * (place + 1))] = False
+        groups = np.arange(n) if data.groups is None else data.groups
+        count = int(groups.max()) + 1
+        place = check_rng(self.random_state).permutation(count)[groups]
+        held = place < np.clip(self.validation_fraction * count, 1, count - 1)
+        needed = _of_every_class(data.concept, weights * (place + 1))
+        held &= ~np.isin(groups, groups[needed])
         if not (weights * held).any():  # too few rows to judge by
             return 1
         if self.classifier is not None:
@@ -200,7 +203,7 @@ class INLP(BaseEraser):
         else:
             train = data.rows.moments(data.concept, weights * ~held)
             problem = self._problem(data, train, weights * ~held)
-            judge = self._judge(problem, data, weights * held)
+            judge = self._judge(problem, data, weights * (held & _one_each(data)))
             find = glm_finder(problem, judge, tol=self._inner_tol)
         basis, _ = nullspace(find, moments, None, verbose=self.verbose)
         return max(int(basis.shape[1]), 1)
@@ -254,7 +257,9 @@ class INLP(BaseEraser):
             score = float(model.score(X, y, sample_weight=data.weights))
             if train.all():
                 return Found(coef, score)
-            held = ~train if data.weights is None else ~train & (data.weights > 0)
+            held = ~train & _one_each(data)
+            if data.weights is not None:
+                held &= data.weights > 0
             if data.concept.kind == "continuous":
                 return Found(coef, score, float(model.score(X[held], y[held])) <= 0)
             Z = data.concept.take(held).columns()
@@ -279,7 +284,19 @@ class INLP(BaseEraser):
             stacklevel=6,
         )
         weights = None if data.weights is None else data.weights[index]
-        return Data(rows, data.concept.take(index), weights), train[index]
+        groups = None if data.groups is None else data.groups[index]
+        return Data(rows, data.concept.take(index), weights, groups=groups), train[index]
+
+
+def _one_each(data: Data) -> NDArray[np.bool_]:
+    """One row of each group, the heaviest: others are no further evidence."""
+    if data.groups is None:
+        return np.ones(data.rows.n_samples, dtype=bool)
+    weights = np.ones(len(data.groups)) if data.weights is None else data.weights
+    order = np.lexsort((-weights, data.groups))
+    first = np.zeros(len(order), dtype=bool)
+    first[order[np.flatnonzero(np.diff(data.groups[order], prepend=-1))]] = True
+    return first
 
 
 def _of_every_class(concept: Concept, size: Array) -> NDArray[np.intp]:

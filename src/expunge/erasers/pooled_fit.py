@@ -16,10 +16,9 @@ from expunge.inputs.columns import by_name
 from expunge.inputs.matrices import as_numpy
 from expunge.inputs.missing import has_label
 from expunge.inputs.widths import check_width
-from expunge.linalg import Array
 from expunge.pooling.cross_fitting import cross_fit
 from expunge.pooling.membership import told_apart
-from expunge.pooling.sharpened import influence_of, sharpen
+from expunge.pooling.sharpened import design_effect, influence_of, sharpen
 from expunge.rows.base import Rows
 from expunge.rows.lazy_rows import JoinedRows, SelectedRows
 
@@ -102,9 +101,7 @@ def pool_of(unlabelled: Any, missing: Rows | None, n_features: int, by: str) -> 
     return JoinedRows(pool, missing)
 
 
-def pooled(
-    seen: Statistics, data: Data, pool: Rows, groups: NDArray[np.intp] | None, *, second: bool
-) -> Statistics:
+def pooled(seen: Statistics, data: Data, pool: Rows, *, second: bool) -> Statistics:
     """What a closed form needs, sharpened by rows without labels.
 
     Parameters
@@ -113,7 +110,6 @@ def pooled(
         Of the labelled rows.
     data : Data
     pool : Rows
-    groups : int array of shape (n,), optional
     second : bool
         Whether the d x d matrix is wanted.
 
@@ -122,7 +118,7 @@ def pooled(
     Statistics
         Those given, but for a record, where the pool is of no use.
     """
-    rng, rows = np.random.default_rng(0), data.rows
+    rng, rows, groups = np.random.default_rng(0), data.rows, data.groups
     models = cross_fit(rows, data.concept, seen.moments, data.weights, groups, rng)
     influence = influence_of(rows, data.concept, models.own, seen.moments, data.weights, groups)
     found = sharpen(seen.moments, influence, models, pool, second=second)
@@ -148,10 +144,6 @@ def pooled(
 
 def grouped(seen: Statistics, data: Data, groups: NDArray[np.intp]) -> Statistics:
     """The same with what groups cost: by how much more the covariance with the concept varies."""
-    nothing: Array = np.zeros((data.rows.n_samples, data.concept.width))
     own = seen.moments if seen.labelled is None else seen.labelled
-    together, alone = (
-        influence_of(data.rows, data.concept, nothing, own, data.weights, by).zz
-        for by in (groups, None)
-    )
-    return replace(seen, design=max(together / alone, 1.0) if alone > 0 else 1.0)
+    design = design_effect(data.rows, data.concept, own, data.weights, groups)
+    return replace(seen, design=design)

@@ -22,7 +22,7 @@ __all__ = ["Data", "Statistics"]
 
 @dataclass(frozen=True)
 class Data:
-    """The rows of a fit with their concept, weights and groups, a task, rows without labels."""
+    """The rows of a fit: concept, weights and groups, a task, and rows without labels."""
 
     rows: Rows
     concept: Concept
@@ -58,6 +58,8 @@ class Statistics:
         Of the labelled rows alone, where `moments` were sharpened by rows without labels.
     pool : PoolRecord or None
         What these did.
+    folded : int
+        Rows without labels that a fold moves by their predicted class.
     design : float
         By how much more sums vary because rows come in groups.
     columns : VectorColumns or None
@@ -72,6 +74,7 @@ class Statistics:
     squared_weights: float | None = None
     labelled: Moments | None = None
     pool: PoolRecord | None = None
+    folded: int = 0
     design: float = 1.0
     columns: VectorColumns | None = None
 

@@ -52,6 +52,7 @@ def build(
     rng: np.random.Generator,
     pool: Rows | None = None,
     by_label: bool = False,
+    groups: NDArray[np.intp] | None = None,
 ) -> FoldErasure:
     """The fold of the predicted classes, closed by the least change that erases what is left.
 
@@ -67,6 +68,8 @@ def build(
         Rows without labels, whose predicted classes count too.
     by_label : bool
         Whether maps are those of the classes themselves, as a stream has them.
+    groups : int array of shape (n,), optional
+        Differences are told from noise by rows of other groups.
 
     Returns
     -------
@@ -76,9 +79,9 @@ def build(
     codes = predictor.predict(every)
     w = _joined_weights(weights, rows.n_samples, every.n_samples)
     if by_label:
-        seen, mean = _class_moments(rows, concept.values, weights, concept.width, plan, rng)
+        seen, mean = _class_moments(rows, concept.values, weights, concept.width, plan, rng, groups)
     else:
-        seen, mean = _class_moments(every, codes, w, concept.width, plan, rng)
+        seen, mean = _class_moments(every, codes, w, concept.width, plan, rng, groups)
     fold = fold_of(seen, mean, predictor, plan, concept.labels)
     if plan.rounds:
         fold = _with_rounds(fold, every, codes, w, plan.rounds, rng)
@@ -210,12 +213,21 @@ def _class_moments(
     c: int,
     plan: FoldPlan,
     rng: np.random.Generator,
+    groups: NDArray[np.intp] | None,
 ) -> tuple[dict[int, tuple[Moments, list[Moments]]], Array]:
-    """Moments of every class, whole and in parts, and the mean of all rows: one pass."""
+    """Moments of every class, whole and in parts, and the mean of all rows: one pass.
+
+    Rows of one group are in one part; those without labels, which come last, stand alone.
+    """
     parts = 1
     if plan.transport == "gaussian" and plan.shrinkage == "auto":
         parts = int(np.clip(MOST_NUMBERS // (c * rows.n_features**2), 2, PARTS))
-    numbers = rng.permutation(len(codes)) % parts
+    if groups is None:
+        numbers = rng.permutation(len(codes)) % parts
+    else:
+        others = int(groups.max()) + 1 + np.arange(len(codes) - len(groups))
+        each = np.concatenate([groups, others])
+        numbers = (rng.permutation(int(each.max()) + 1) % parts)[each]
     both = Concept("classes", codes * parts + numbers, tuple(range(c * parts)))
     read = rows.read(both, weights, second=False, by_class=True)
     assert read.by_class is not None

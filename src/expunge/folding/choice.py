@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.linalg import Array
@@ -31,7 +32,8 @@ TABLE = 128  # columns up to which trees are asked as well
 FEWEST = 40  # rows of a class below which a probe tells nothing
 SURE = 0.5  # standard errors by which a fold must be better than LEACE
 
-Candidate = Callable[[Rows, Concept, Array | None], Callable[[Array], Array]]
+Groups = NDArray[np.intp] | None
+Candidate = Callable[[Rows, Concept, Array | None, Groups], Callable[[Array], Array]]
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def choose(
     rows: Rows,
     concept: Concept,
     weights: Array | None,
+    groups: Groups,
     candidates: Mapping[str, Candidate],
     rng: np.random.Generator,
 ) -> Choice:
@@ -77,7 +80,9 @@ def choose(
         Of many, some take part.
     concept : Concept of kind "classes"
     weights : array of shape (n,), optional
-    candidates : mapping of str to function of rows, concept and weights
+    groups : int array of shape (n,), optional
+        Rows of one group are all held out, or none is.
+    candidates : mapping of str to function of rows, concept, weights and groups
         Each gives a function from rows (k x d) to erased rows. The first is the safe one.
     rng : Generator
 
@@ -87,10 +92,9 @@ def choose(
     """
     names = list(candidates)
     counted = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights > 0)
-    index = rng.permutation(counted)[: min(MOST_ROWS, MOST_NUMBERS // rows.n_features)]
-    cut = int(TO_FIT * len(index))
-    fitted, first, second = index[:cut], *np.array_split(index[cut:], 2)
-    parts = [np.bincount(concept.values[part], minlength=concept.width) for part in (first, second)]
+    most = min(MOST_ROWS, MOST_NUMBERS // rows.n_features)
+    fitted, first, second = _parts(counted, groups, most, rng)
+    parts = [_counts(part, concept, groups) for part in (first, second)]
     if min(part.min() for part in parts) < FEWEST:
         return Choice(names[0], {}, 0.0)
     take = {
@@ -102,9 +106,10 @@ def choose(
         for key, part in (("fit", fitted), ("first", first), ("second", second))
     }
     w = None if weights is None else weights[np.sort(fitted)]
+    own = None if groups is None else np.unique(groups[np.sort(fitted)], return_inverse=True)[1]
     found = {}
     for name, candidate in candidates.items():
-        erase = candidate(DenseRows(take["fit"]), z["fit"], w)
+        erase = candidate(DenseRows(take["fit"]), z["fit"], w, own)
         A, B = erase(take["first"]), erase(take["second"])
         one, two = (A, z["first"].values), (B, z["second"].values)
         told = [
@@ -119,6 +124,33 @@ def choose(
     if found[best] > found[names[0]] - SURE * error:
         best = names[0]
     return Choice(best, found, error)
+
+
+def _parts(
+    counted: NDArray[np.intp], groups: Groups, most: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to fit on and two parts to probe, at random; no group is in two of them."""
+    if groups is None:
+        order = rng.permutation(counted)[:most]
+        places = np.arange(len(order))
+    else:
+        places = rng.permutation(int(groups.max()) + 1)[groups[counted]]
+        by_place = np.argsort(places, kind="stable")[:most]
+        order, places = counted[by_place], places[by_place]
+    if not len(order):
+        return order, order, order
+    cut = int(TO_FIT * len(order))
+    ends = [cut, cut + (len(order) - cut + 1) // 2]
+    first, second = (int(np.searchsorted(places, places[min(e, len(places) - 1)])) for e in ends)
+    return order[:first], order[first:second], order[second:]
+
+
+def _counts(part: NDArray[np.intp], concept: Concept, groups: Groups) -> NDArray[np.intp]:
+    """How many rows, or groups, have each class."""
+    codes = concept.values[part]
+    if groups is not None:
+        codes = np.unique(np.column_stack([groups[part], codes]), axis=0)[:, 1]
+    return np.bincount(codes, minlength=concept.width)
 
 
 def probe_accuracy(X: Array, y: Array, new: Array, new_y: Array, n_classes: int) -> float:

@@ -58,6 +58,7 @@ def logistic(
     moments: Moments,
     weights: Array | None,
     rng: np.random.Generator,
+    groups: NDArray[np.intp] | None = None,
 ) -> LinearPredictor:
     """Multinomial logistic regression, its ridge chosen by cross-validation.
 
@@ -70,6 +71,8 @@ def logistic(
         Of the rows.
     weights : array of shape (n,), optional
     rng : Generator
+    groups : int array of shape (n,), optional
+        No row is predicted by a model that has seen another of its group.
 
     Returns
     -------
@@ -77,16 +80,20 @@ def logistic(
         The mean of the models of all folds.
     """
     models = cross_fit(
-        rows, concept, moments, weights, None, rng, ridges=RIDGES, most_numbers=MOST_NUMBERS
+        rows, concept, moments, weights, groups, rng, ridges=RIDGES, most_numbers=MOST_NUMBERS
     )
-    accuracy, error = _accuracy(models.own.argmax(axis=1), concept, weights)
+    accuracy, error = _accuracy(models.own.argmax(axis=1), concept, weights, groups)
     coef = models.coef.mean(axis=0) / models.units[:, None]
     return LinearPredictor(models.center, coef, models.intercept.mean(axis=0), accuracy, error)
 
 
 def _accuracy(
-    predicted: NDArray[np.intp], concept: Concept, weights: Array | None
+    predicted: NDArray[np.intp],
+    concept: Concept,
+    weights: Array | None,
+    groups: NDArray[np.intp] | None,
 ) -> tuple[float, float]:
+    """Mean share over the classes, and its standard error; rows of a group err together."""
     w = np.ones(len(predicted)) if weights is None else weights
     right, total, squares = (
         np.bincount(concept.values, weights=each, minlength=concept.width)
@@ -94,8 +101,13 @@ def _accuracy(
     )
     there = total > 0
     share = right[there] / total[there]
-    errors = share * (1 - share) * squares[there] / total[there] ** 2
-    return float(share.mean()), float(np.sqrt(errors.sum()) / there.sum())
+    if groups is None:
+        errors = share * (1 - share) * squares[there] / total[there] ** 2
+        return float(share.mean()), float(np.sqrt(errors.sum()) / there.sum())
+    each = np.divide(right, total, out=np.zeros_like(total), where=there)
+    off = w * ((predicted == concept.values) - each[concept.values])
+    together = np.bincount(groups, weights=off / total[concept.values])
+    return float(share.mean()), float(np.sqrt(np.sum(together**2)) / there.sum())
 
 
 def discriminant(moments: Moments, classes: Sequence[Moments]) -> LinearPredictor:

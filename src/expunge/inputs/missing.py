@@ -39,9 +39,17 @@ def has_label(y: Any, rows: Rows) -> NDArray[np.bool_]:
     if isinstance(y, Mapping):
         parts = [has_label(part, rows) for part in y.values()]
         return np.asarray(np.all(parts, axis=0))
-    values = np.asarray(as_numpy(y), dtype=object)
-    there = np.array([not _is_missing(value) for value in values.ravel()], dtype=bool)
-    return np.asarray(there.reshape(len(values), -1).all(axis=1))
+    values = np.asarray(as_numpy(y))
+    return np.asarray(_there(values).reshape(len(values), -1).all(axis=1))
+
+
+def _there(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """The same of every entry; only objects and text are looked at one by one."""
+    if values.dtype.kind in "biu":
+        return np.ones(values.shape, dtype=bool)
+    if values.dtype.kind in "fcmM":
+        return np.asarray(values == values)  # NaN and NaT differ from themselves
+    return np.array([not _is_missing(value) for value in values.ravel()], dtype=bool)
 
 
 def _is_missing(value: Any) -> bool:

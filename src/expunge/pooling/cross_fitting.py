@@ -70,10 +70,13 @@ class CrossFit:
 
     def predict(self, X: NDArray[Any]) -> Array:
         """Predictions (k x m) of other rows (k x d): the mean over the models."""
+        return np.asarray(np.mean(self.each(X), axis=0))
+
+    def each(self, X: NDArray[Any]) -> Array:
+        """Predictions (folds x k x m) of other rows (k x d) by each of the models."""
         scaled = (np.asarray(X, dtype=np.float64) - self.center) / self.units
         models = zip(self.coef, self.intercept, strict=True)
-        found = [self.link(scaled @ coef + b) for coef, b in models]
-        return np.asarray(np.mean(found, axis=0))
+        return np.stack([self.link(scaled @ coef + b) for coef, b in models])
 
 
 def fold_numbers(

@@ -13,7 +13,16 @@ g = x̃z̃ᵀ, h = x̃f̃ᵀ for each row, the trace of its variance is
 
 and ω is where that is least. In the terms of prediction-powered inference (Angelopoulos et al.
 2023) ω = λ N/(n + N), with λ from 0, labelled rows alone, to 1. The bias is what the bracket shows
-beyond chance, where the pool is another population. Rows x are measured in units of their columns,
+beyond chance, where the pool is another population.
+
+Often predictions may as well stand in for the labels that are not there,
+
+    B(ω) = (1 - ω) cov_n(x, z) + ω cov_N(x, f),     ω at most N/(n + N), every row counted once.
+
+Of a calibrated predictor, E[z | x], cov(x, f) is cov(x, z) itself. The first estimate pays for its
+unbiasedness with the noise of cov_n(x, z - f), this one with the error of training and with the
+bias of f; the smaller is taken. For a wrong f that is Â, as soon as its bias shows. Rows x are
+measured in units of their columns,
 and across the directions of cov_n(x, z): errors along these change the length of what is erased,
 not where it points.
 """
@@ -36,7 +45,7 @@ from expunge.moments import Moments
 from expunge.pooling.cross_fitting import CrossFit
 from expunge.rows.base import Rows
 
-__all__ = ["Influence", "PoolRecord", "Sharpened", "influence_of", "sharpen"]
+__all__ = ["Influence", "PoolRecord", "Sharpened", "design_effect", "influence_of", "sharpen"]
 
 TOGETHER = 4096  # rows of whole groups
 PAIRS = 1000  # labelled rows whose pairs tell how many directions chance has
@@ -60,6 +69,8 @@ class PoolRecord:
     bias : float
         What the pool and the labelled rows differ by beyond chance, as a squared length, relative
         to the variance of labelled rows alone.
+    corrected : bool
+        Whether predictions were corrected by the labels, Â(ω); else they stand in for labels, B(ω).
     """
 
     n_labelled: int
@@ -68,6 +79,7 @@ class PoolRecord:
     variance: float
     gain: float
     bias: float
+    corrected: bool = True
 
     def to_meta(self) -> dict[str, Any]:
         """As JSON values."""
@@ -99,6 +111,8 @@ class Influence:
         How many directions chance has: (tr V)² / tr V² of what rows add to f.
     axes : array of shape (d, r)
         Orthonormal directions, in units of the columns, whose errors do not count.
+    units : array of shape (d,)
+        Of the columns.
     """
 
     z: Array
@@ -108,6 +122,7 @@ class Influence:
     ff: float
     freedom: float
     axes: Array
+    units: Array
 
     def across(self, A: Array) -> Array:
         """Rows (k x d), in units of the columns, without their part along the axes."""
@@ -169,7 +184,37 @@ def influence_of(
     )
     freedom = _freedom(rows, F, moments, w, axes)
     z, f = (total[:, part] * u[:, None] for part in (slice(m), slice(m, None)))
-    return Influence(z, f, zz, zf, max(ff, 0.0), freedom, axes)
+    return Influence(z, f, zz, zf, max(ff, 0.0), freedom, axes, u)
+
+
+def design_effect(
+    rows: Rows,
+    concept: Concept,
+    moments: Moments,
+    weights: Array | None,
+    groups: NDArray[np.intp],
+) -> float:
+    """By how much more the covariance with the concept varies because rows come in groups.
+
+    Parameters
+    ----------
+    rows : Rows
+    concept : Concept
+    moments : Moments
+        Of both.
+    weights : array of shape (n,), optional
+    groups : int array of shape (n,)
+
+    Returns
+    -------
+    float
+        At least 1.
+    """
+    nothing: Array = np.zeros((rows.n_samples, concept.width))
+    together, alone = (
+        influence_of(rows, concept, nothing, moments, weights, by).zz for by in (groups, None)
+    )
+    return max(together / alone, 1.0) if alone > 0 else 1.0
 
 
 def _in_turn(
@@ -253,8 +298,9 @@ def sharpen(
     """
     found, prints, spread = [], [], 0.0
     for _, X in pool.arrays():
-        F = models.predict(X)
-        found.append(Moments.of(X, Concept.of_numbers(F), second=second))
+        each = models.each(X)
+        F = each.mean(axis=0)
+        found.append(Moments.of(X, Concept.of_numbers(np.hstack(list(each))), second=second))
         prints.append(Fingerprint.of(X))
         away = (np.asarray(X, np.float64) - labelled.mean_x) / labelled.spreads
         away = influence.across(away)
@@ -263,21 +309,29 @@ def sharpen(
         found, prints = [reduce(Moments.merge, found)], [reduce(Fingerprint.merge, prints)]
     there = found[0]
     u, N, n = labelled.spreads[:, None], there.n, labelled.n
-    apart = influence.f - there.cov_xz
-    own = influence.across((there.cov_xz / u).T)
+    by_model = np.stack(np.split(there.cov_xz, len(models.coef), axis=1))
+    imputed = by_model.mean(axis=0)
+    apart = influence.f - imputed
+    own = influence.across((imputed / u).T)
     pp = max(spread / N - float(np.sum(own**2)), 0.0) / N
     chance = influence.ff + pp
     seen = float(np.sum(influence.across((apart / u).T) ** 2))
     limit = float(scipy.stats.chi2.isf(LEVEL, influence.freedom)) / influence.freedom
     bias = seen - chance if seen > limit * chance else 0.0
     omega, variance = _best(influence, pp, bias)
+    plain, instead = _instead(influence, by_model / u, pp, bias, N / (n + N))
+    corrected = instead >= variance
+    if not corrected:
+        omega, variance = plain, instead
     if not models.informative or variance > 1 - WORTH:
-        omega, variance = 0.0, 1.0
+        omega, variance, corrected = 0.0, 1.0, True
     share = min(omega * (n + N) / N, 1.0)
-    record = PoolRecord(n, N, share, variance, models.gain, bias / max(influence.zz, 1e-300))
+    bias /= max(influence.zz, 1e-300)
+    record = PoolRecord(n, N, share, variance, models.gain, bias, corrected)
     if omega == 0:
         return Sharpened(labelled, record, prints[0])
-    covariance = labelled.cov_xz - omega * apart
+    subtracted = apart if corrected else labelled.cov_xz - imputed
+    covariance = labelled.cov_xz - omega * subtracted
     return Sharpened(_all_rows(labelled, there, covariance), record, prints[0])
 
 
@@ -290,6 +344,30 @@ def _best(a: Influence, pool: float, bias: float) -> tuple[float, float]:
     if omega**2 * bias > saved:
         return 0.0, 1.0
     return omega, max(1 - (saved - omega**2 * bias) / a.zz, 1e-6)
+
+
+def _instead(
+    a: Influence, by_model: Array, pool: float, bias: float, most: float
+) -> tuple[float, float]:
+    """ω of B(ω), and its mean squared error relative to labels alone.
+
+    Models without one fold each (folds x d x m, in units of the columns) are a jackknife of their
+    training: its variance is t = (K - 1)/K Σ ‖c_k - c̄‖². What of cov_n(x, z - f) chance does not
+    explain is bias. Errors of labels, of variance v, and of predictions learnt from them go
+    together: with the covariance t, where these use the labels well (Hausman 1978), the best share
+    is (v - t) / (v - t + the rest). The error is that of the best mean of independent estimates.
+    """
+    K = len(by_model)
+    spread = by_model - by_model.mean(axis=0)
+    trained = (K - 1) / K * sum(float(np.sum(a.across(part.T) ** 2)) for part in spread)
+    seen = float(np.sum(a.across((a.z - a.f).T / a.units) ** 2))
+    chance = a.zz - 2 * a.zf + a.ff
+    other = pool + bias + max(seen - chance, 0.0)
+    if not a.zz > 0:
+        return 0.0, 1.0
+    free, independent = max(a.zz - trained, 0.0), a.zz / (a.zz + trained + other)
+    omega = max(free / (free + other) if free > 0 else 0.0, independent)
+    return min(omega, most), max(1 - independent, 1e-6)
 
 
 def _all_rows(labelled: Moments, pool: Moments, covariance: Array) -> Moments:

@@ -37,7 +37,10 @@ def verdict_section(audit: Audit) -> Section:
     proof = audit["certificates"].get("train")
     if proof is not None:
         cards.append(_certificate_card(proof))
-    content: list[Block] = [Statement(verdict["headline"]), Cards(cards)]
+    content: list[Block] = [Statement(verdict["headline"])]
+    if verdict.get("warnings"):
+        content.append(Items([f"Warning: {text}" for text in verdict["warnings"]]))
+    content.append(Cards(cards))
     if audit["fresh_rows"] is not None:
         content.append(_meaning(audit))
     reasons = Items([line[:1].upper() + line[1:] for line in verdict["lines"]])

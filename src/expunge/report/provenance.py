@@ -71,7 +71,9 @@ def method_section(audit: Audit) -> Section:
     if erasure["needs_concept"]:
         facts.append(("Applied with", "the concept of every row"))
     if erasure["n_fitted"] is not None:
-        facts.append(("Rows of the fit", count(erasure["n_fitted"])))
+        pool = erasure.get("n_unlabelled")
+        helped = f", and {count(pool)} without labels" if pool else ""
+        facts.append(("Rows of the fit", count(erasure["n_fitted"]) + helped))
     content: list[Block] = [Facts(facts)]
     if erasure["parameters"]:
         content.append(Section("Parameters", [_parameters(erasure["parameters"])]))
