@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 import expunge as ex
 from expunge.concept import Concept
 from expunge.data import load_glove
-from expunge.free_form import ridge_choice
+from expunge.free_form import fitting, ridge_choice
 from expunge.free_form.readout import Blocks, Readout
 from expunge.inputs import check_rows
 from expunge.metrics.change import relative_change
@@ -181,6 +181,21 @@ def test_where_lines_tell_everything_it_is_leace_and_says_so():
     assert eraser.choice_.ridge == np.inf
     assert_allclose(eraser.transform(X), ex.LEACE().fit(X, z).transform(X), atol=1e-12)
     assert eraser.certificate_.erased
+
+
+def test_what_is_not_exact_is_not_taken(monkeypatch):
+    X, y = bent(800)
+    assert free().fit(X, y).solver_ == "random_features"
+    monkeypatch.setattr(fitting, "EXACT", -1.0)
+    with pytest.warns(ex.OnlyLinear, match="rounding would leave some"):
+        eraser = free().fit(X, y)
+    assert_allclose(eraser.transform(X), ex.LEACE().fit(X, y).transform(X), atol=1e-12)
+
+
+def test_too_few_rows_to_hold_some_out_say_so():
+    X, y = bent(15)
+    with pytest.warns(ex.OnlyLinear, match="too few rows"):
+        free().fit(X, y)
 
 
 def test_features_that_would_leave_new_rows_more_are_not_taken(monkeypatch):

@@ -234,6 +234,15 @@ def test_single_precision_is_read_once_too(name):
     assert (rows.passes, rows.taken) == (1, 0)
 
 
+def test_free_form_leace_reads_rows_three_times():
+    """For sums, for sums of features, and for the certificate; never more than a block."""
+    data = plant("classes", n=400)
+    rows = LazyRows(data.X)
+    found = make("LEACE free of form").fit(rows, data.y)
+    assert found.solver_ == "random_features"
+    assert (rows.passes, rows.taken, rows.largest) == (3, 0, rows.size)
+
+
 def test_a_task_is_read_in_the_same_pass():
     data = plant("binary", n=600)
     rows, task = LazyRows(data.X), data.X[:, 0] > 0

@@ -164,9 +164,9 @@ class LEACE(BaseEraser):
             effective_n=seen.effective_n,
             rng=check_rng(self.random_state),
         )
-        if found.is_linear:
-            _warn_of_lines()
-        solver = "linear" if found.is_linear else "random_features"
+        if found.why_linear:
+            _warn_of_lines(found.why_linear)
+        solver = "linear" if found.why_linear else "random_features"
         return replace(plain, solver=solver, nonlinear=found.erasure, choice=found.choice)
 
     def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
@@ -174,12 +174,11 @@ class LEACE(BaseEraser):
         return {**super()._meta(seen, solution, kept), **told}
 
 
-def _warn_of_lines() -> None:
+def _warn_of_lines(why: str) -> None:
     warnings.warn(
         OnlyLinear(
-            "LEACE with random features does no more than LEACE here: on rows held out they "
-            "predict the concept no better than x alone, or leave more of it. More rows may "
-            "change that"
+            f"LEACE with random features does no more than LEACE here: {why}. More rows may change "
+            "that"
         ),
         stacklevel=6,
     )

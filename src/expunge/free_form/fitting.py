@@ -28,15 +28,11 @@ EXACT = 1e-9  # what rounding may leave of the covariance with the concept, as a
 
 @dataclass(frozen=True)
 class FreeForm:
-    """A map, what held-out rows said of it, and whether features have a part in it."""
+    """A map, what held-out rows said of it and, where it is LEACE alone, why."""
 
     erasure: FreeFormErasure
     choice: RidgeChoice
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether it is LEACE."""
-        return not self.erasure.phases.size
+    why_linear: str = ""
 
 
 def fit_free_form(
@@ -96,9 +92,16 @@ def fit_free_form(
         choice = choose_ridge(parts, d, m, effective_n)
         readout = Readout(blocks, None if shrunk is None else shrunk / np.outer(units, units))
         read = readout.reading(T, choice.ridge)
-    if not np.isfinite(choice.ridge) or not _is_exact(left, read, T, blocks, units):
+    why = ""
+    if len(parts) < 2:
+        why = "there are too few rows to hold some out"
+    elif not np.isfinite(choice.ridge):
+        why = "in rows held out they predict no better than x alone, or leave more to find"
+    elif not _is_exact(left, read, T, blocks, units):
+        why = "rounding would leave some of the covariance with the concept"
+    if why:
         choice = replace(choice, ridge=np.inf)
-        return FreeForm(_without_features(left, right, moments.mean_x), choice)
+        return FreeForm(_without_features(left, right, moments.mean_x), choice, why)
     return FreeForm(
         FreeFormErasure(
             left,
