@@ -46,7 +46,7 @@ REMINDER = (
 )
 
 Out = Annotated[
-    Any,  # a path, an address or None
+    Path | None,  # or an Address
     typer.Option(
         "--out",
         "-o",

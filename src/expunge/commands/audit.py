@@ -64,7 +64,7 @@ Report = Annotated[
     typer.Option("--report", metavar="FILE", help="Write the audit as a page, e.g. report.html."),
 ]
 Train = Annotated[
-    Any,  # a path, an address or None
+    Path | None,  # or an Address
     typer.Option(
         "--train",
         metavar="FILE",

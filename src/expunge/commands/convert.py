@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -29,7 +30,7 @@ Examples:
 """
 
 Target = Annotated[
-    Any,  # a path or an address
+    Path,  # or an Address
     typer.Argument(
         metavar="OUT",
         parser=where_of,

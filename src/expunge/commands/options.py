@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Vectors = Annotated[
-    Any,  # a path or an address
+    Path,  # or an Address, which offers what is asked of a path here
     typer.Argument(
         metavar="VECTORS",
         parser=where_of,

@@ -39,7 +39,8 @@ def open_rows(path: Any, *, vectors: Any = None, memory: int | str = "1GB") -> C
     ----------
     path : str or path
         A file that ends in .npy, .npz, .parquet, .arrow, .feather, .safetensors, .csv, .tsv, .txt,
-        .vec or .bin, or a folder of such files.
+        .vec or .bin, or a folder of such files. Of parquet files also an address that fsspec
+        knows, as ``s3://bucket/people``.
     vectors : str or sequence of str, optional
         Which array, tensor or column holds the vectors; several names, or a pattern with ``*``, for
         a column per entry. Found by itself where there is no doubt.

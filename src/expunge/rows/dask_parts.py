@@ -342,9 +342,9 @@ class FileParts(Parts):
         ]
         ends = np.cumsum([hi - lo for _, lo, hi in self.cuts])
         self.keep = keep
-        self.kept: list[Kept | None] = [None] * len(self.cuts)
+        self.kept: list[KeptRows | None] = [None] * len(self.cuts)
         if keep is not None:
-            self.kept = [Kept.of(part) for part in np.split(keep, ends[:-1])]
+            self.kept = [KeptRows.of(part) for part in np.split(keep, ends[:-1])]
 
     def some(self, index: NDArray[np.intp]) -> FileParts:
         """Some of the rows, by their numbers, ascending."""
@@ -395,7 +395,7 @@ def _cuts(shard: VectorFile, rows: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRows:
     """Which rows of a run are kept, in a bit for each.
 
     Attributes
@@ -410,7 +410,7 @@ class Kept:
     count: int
 
     @classmethod
-    def of(cls, keep: NDArray[np.bool_]) -> Kept:
+    def of(cls, keep: NDArray[np.bool_]) -> KeptRows:
         """From a mask of shape (n,)."""
         return cls(np.packbits(keep).tobytes(), len(keep), int(keep.sum()))
 
@@ -431,7 +431,7 @@ class FileCut(Recipe):
     first, last : int
         Rows.
     column : str or None
-    kept : Kept or None
+    kept : KeptRows or None
         Which of the rows; all by default.
     """
 
@@ -440,7 +440,7 @@ class FileCut(Recipe):
     first: int
     last: int
     column: str | None = None
-    kept: Kept | None = None
+    kept: KeptRows | None = None
 
     def make(self) -> NDArray[Any]:
         """An array of shape (k, d), or (k,) for a column."""
