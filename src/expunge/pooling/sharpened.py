@@ -367,7 +367,7 @@ def _instead(
         return 0.0, 1.0
     free, independent = max(a.zz - trained, 0.0), a.zz / (a.zz + trained + other)
     omega = max(free / (free + other) if free > 0 else 0.0, independent)
-    return min(omega, most), max(1 - independent, 1e-6)
+    return min(omega, most), max(1 - independent, 1 - most)  # no better than labels for all
 
 
 def _all_rows(labelled: Moments, pool: Moments, covariance: Array) -> Moments:
