@@ -112,7 +112,7 @@ class ScrubEvaluation:
         path : str or path
         """
         from expunge.report.html_page import render_page
-        from expunge.report.model_section import model_section
+        from expunge.report.inside_model import model_section
         from expunge.report.values import cleaned
 
         found = cleaned(self.to_dict())

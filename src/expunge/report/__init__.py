@@ -17,7 +17,7 @@ from expunge.report.findings import (
 from expunge.report.frontier_figure import frontier_section
 from expunge.report.headline import verdict_section
 from expunge.report.html_page import render_page
-from expunge.report.model_section import model_section
+from expunge.report.inside_model import model_section
 from expunge.report.parts import (
     Card,
     Cards,

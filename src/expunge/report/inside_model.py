@@ -39,7 +39,7 @@ def model_section(audit: Mapping[str, Any]) -> Section | None:
 
     Examples
     --------
-    >>> from expunge.report.model_section import model_section
+    >>> from expunge.report.inside_model import model_section
     >>> probes = {"before": [0.9], "after": [0.5], "control": [0.9]}
     >>> found = {"layers": ["h.0"], "texts": 80, "chance": 0.5, "probes": probes}
     >>> model_section({"model": found}).content[0][:76]
