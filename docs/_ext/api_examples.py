@@ -176,7 +176,7 @@ Every format of files, by its ending.
     "expunge.integrations.transformers.ScrubEvaluation": """
 >>> from expunge.integrations.transformers import ScrubEvaluation
 >>> list(ScrubEvaluation.__dataclass_fields__)
-['layers', 'texts', 'chance', 'probes', 'loss', 'kl', 'task']
+['layers', 'texts', 'chance', 'probes', 'loss', 'kl', 'task', 'ranks']
 """,
     "expunge.integrations.transformers.uninstall": """
 >>> import torch
