@@ -101,7 +101,7 @@ def test_other_kinds_of_concept(kind):
         if kind == "several":
             few = {"sign": (few[:, 0] > 0).astype(int), "size": few[:, 1]}
         alone, helped = ex.SAL().fit(X[:150], few), ex.SAL().fit(X[:150], few, unlabelled=X[150:])
-        assert helped.pool_.variance < 0.5
+        assert helped.pool_.variance < 0.6
         truth = new[:, :2] - new[:, :2].mean(axis=0)
         before += float(np.sum((alone.transform(new).T @ truth) ** 2))
         after += float(np.sum((helped.transform(new).T @ truth) ** 2))

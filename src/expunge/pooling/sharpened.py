@@ -319,10 +319,10 @@ def sharpen(
     limit = float(scipy.stats.chi2.isf(LEVEL, influence.freedom)) / influence.freedom
     bias = seen - chance if seen > limit * chance else 0.0
     omega, variance = _best(influence, pp, bias)
-    plain, instead = _instead(influence, by_model / u, pp, bias, N / (n + N))
-    corrected = instead >= variance
+    plain, judged, told = _instead(influence, by_model / u, pp, bias, N / (n + N))
+    corrected = judged >= variance
     if not corrected:
-        omega, variance = plain, instead
+        omega, variance = plain, told
     if not models.informative or variance > 1 - WORTH:
         omega, variance, corrected = 0.0, 1.0, True
     share = min(omega * (n + N) / N, 1.0)
@@ -348,14 +348,16 @@ def _best(a: Influence, pool: float, bias: float) -> tuple[float, float]:
 
 def _instead(
     a: Influence, by_model: Array, pool: float, bias: float, most: float
-) -> tuple[float, float]:
-    """ω of B(ω), and its mean squared error relative to labels alone.
+) -> tuple[float, float, float]:
+    """ω of B(ω), and its error relative to labels alone: to be judged by, and to be told.
 
     Models without one fold each (folds x d x m, in units of the columns) are a jackknife of their
     training: its variance is t = (K - 1)/K Σ ‖c_k - c̄‖². What of cov_n(x, z - f) chance does not
     explain is bias. Errors of labels, of variance v, and of predictions learnt from them go
     together: with the covariance t, where these use the labels well (Hausman 1978), the best share
-    is (v - t) / (v - t + the rest). The error is that of the best mean of independent estimates.
+    is (v - t) / (v - t + the rest). It is judged by the error of the best mean of independent
+    estimates. Told is that with the covariance t, in units of its own length, which is less where
+    predictions are cautious: it is rather too large than too small.
     """
     K = len(by_model)
     spread = by_model - by_model.mean(axis=0)
@@ -364,10 +366,16 @@ def _instead(
     chance = a.zz - 2 * a.zf + a.ff
     other = pool + bias + max(seen - chance, 0.0)
     if not a.zz > 0:
-        return 0.0, 1.0
+        return 0.0, 1.0, 1.0
     free, independent = max(a.zz - trained, 0.0), a.zz / (a.zz + trained + other)
     omega = max(free / (free + other) if free > 0 else 0.0, independent)
-    return min(omega, most), max(1 - independent, 1 - most)  # no better than labels for all
+    omega = min(omega, most)
+    own = a.z / a.units[:, None]
+    length = 1 - omega + omega * float(np.sum(own * by_model.mean(axis=0)) / np.sum(own**2))
+    error = (1 - omega) ** 2 * a.zz + 2 * omega * (1 - omega) * trained
+    error = (error + omega**2 * (trained + other)) / a.zz / max(length, 1e-6) ** 2
+    told = min(max(error, 1 - most), 1 - WORTH)  # as labels for all at best
+    return omega, max(1 - independent, 1 - most), told
 
 
 def _all_rows(labelled: Moments, pool: Moments, covariance: Array) -> Moments:
