@@ -424,3 +424,16 @@ def test_what_is_saved_tells_how_many_rows_without_labels_there_were(tmp_path):
     assert "70 rows without labels" in str(a)
     assert "70 without labels" in render(a.to_dict())
     assert ex.FoldEraser(shrinkage=0.1).fit(X, y).erasure_.meta["pool"] is None
+
+
+@pytest.mark.parametrize("predictor", ["logistic", "discriminant"])
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_columns_that_never_vary_stay_as_they_are(predictor, rounds):
+    """Rounding that differs between classes is what trees read, however small."""
+    X, y = shaped(1200)
+    X = np.column_stack([X, np.full(1200, 0.1), np.full(1200, -1234.567)])
+    flipped = np.where(np.arange(1200) % 15 == 0, 1 - y, y)  # not all of it is predicted
+    fold = ex.FoldEraser(shrinkage=0.1, rounds=rounds, predictor=predictor).fit(X, flipped)
+    assert fold.solver_ == "fold"
+    assert len(np.unique(fold.transform(X)[:, 6:], axis=0)) == 1
+    assert fold.certificate_.erased

@@ -16,7 +16,7 @@ from expunge.folding.class_predictor import LinearPredictor
 from expunge.folding.gaussian import ClassMoments, GaussianMaps, gaussian_maps
 from expunge.folding.local_moves import MOST_ROWS, cells_for, fit_cells
 from expunge.game.oblique import least_change
-from expunge.linalg import Array
+from expunge.linalg import Array, whitening_pair
 from expunge.moments import Moments
 from expunge.parallel import map_spans
 from expunge.rows.base import Rows
@@ -28,6 +28,7 @@ __all__ = ["FoldPlan", "build", "fold_of", "only_leace"]
 PARTS = 5  # of the rows, to tell differences from noise
 MOST_NUMBERS = 1 << 26  # in the moments of all classes and parts
 EXACT = 1e-10  # what rounding may leave of the covariance with the concept
+UNSEEN = 0.1  # standard deviations between predicted classes that no threshold tells
 ROUNDING = 1e-12  # spread of a column after the moves, relative to its mean, that is none
 FEWEST = 2  # rows of a class that have a covariance
 LAYOUTS = 4  # of cells in a round, whose mean has less noise than one
@@ -99,19 +100,20 @@ def _after(rows: Rows, fold: FoldErasure, concept: Concept, weights: Array | Non
 def _closed(
     fold: FoldErasure, moments: Moments, mean: Array, P: Array, Z: Array, weights: Array | None
 ) -> FoldErasure:
-    """The fold with equal class means on the labelled rows, at the smaller of two changes.
+    """The fold with equal class means on the labelled rows, by a shift of each class or by LEACE.
 
     With P the predicted and Z the true classes, x + Δ(p - p̄) has no covariance with z for
     Δ = -Σxz Σpz⁺: every predicted class is shifted once more. Where predictions are poor that is
-    a large shift, and LEACE takes directions away instead.
+    a large shift, and a threshold would read it: most rows of a class on one side of it, balanced
+    by the few that were predicted wrongly, far on the other. Then LEACE takes directions away.
     """
     w = np.full(len(P), 1 / len(P)) if weights is None else weights / weights.sum()
     shares = w @ P
     crossed = (P - shares).T @ (w[:, None] * Z)
     delta = -moments.cov_xz @ np.linalg.pinv(crossed, rcond=1e-6)
     size, left_over = np.abs(moments.cov_xz).max(), moments.cov_xz + delta @ crossed
-    last = delta.T - shares @ delta.T + (mean - moments.mean_x)
     varies = np.sqrt(moments.squares / moments.weight) > ROUNDING * np.abs(moments.mean_x)
+    last = (delta.T - shares @ delta.T + (mean - moments.mean_x)) * varies
     left, right = least_change(
         moments.cov_xx * varies * varies[:, None],
         moments.cov_xz * varies[:, None],
@@ -120,10 +122,19 @@ def _closed(
     )
     by_leace = float(np.einsum("ij,ji->", left.T @ left, right @ moments.cov_xx @ right.T))
     by_shifts = float(shares @ np.einsum("ij,ij->i", last, last))
-    if np.abs(left_over).max() <= EXACT * size and by_shifts <= by_leace:
+    exact = np.abs(left_over).max() <= EXACT * size
+    if exact and by_shifts <= by_leace and _apart(last, shares, moments) <= UNSEEN:
         return fold.with_(last=last, closing=_nothing(mean))
-    offset = mean - moments.mean_x
+    offset = (mean - moments.mean_x) * varies
     return fold.with_(closing=Erasure(left, right, moments.mean_x, offset))
+
+
+def _apart(points: Array, shares: Array, moments: Moments) -> float:
+    """How far points (c x d) lie apart, in standard deviations of the rows."""
+    sd = np.where(moments.spreads > 0, moments.spreads, 1.0)
+    W, _ = whitening_pair(moments.cov_xx / sd[:, None] / sd, rcond=len(sd) * moments.eps)
+    white = (points - shares @ points) / sd @ W.T
+    return float(np.sqrt(shares @ np.einsum("ij,ij->i", white, white)))
 
 
 def only_leace(moments: Moments, predictor: LinearPredictor) -> FoldErasure:
@@ -170,7 +181,13 @@ def fold_of(
         maps = np.zeros((c, *own.maps.shape[1:]))
         maps[there] = own.maps
         found = replace(own, maps=maps)
-    return _fold(predictor, shifts, found, labels)
+    squares = sum(seen[code][0].squares for code in there)
+    squares = squares + sum(seen[code][0].weight * shifts[code] ** 2 for code in there)
+    spread = np.sqrt(squares / sum(seen[code][0].weight for code in there))
+    varies = spread > ROUNDING * np.abs(mean)  # else rounding would tell the class
+    return _fold(
+        predictor, shifts * varies, replace(found, left=varies[:, None] * found.left), labels
+    )
 
 
 def _fold(
@@ -265,7 +282,10 @@ def _with_rounds(
     J = cells_for(X, rng)
     cells: list[list[Cells]] = []
     for _ in range(rounds if J > 1 else 0):
-        layouts = _layouts(X, own, w, shares, J, rng)
+        layouts = [
+            replace(cells, shifts=cells.shifts * (np.ptp(X, axis=0) > 0))
+            for cells in _layouts(X, own, w, shares, J, rng)
+        ]
         X = moved(X, own, layouts)
         cells.append(layouts)
     return fold.with_(cells=cells)
