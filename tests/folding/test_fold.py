@@ -427,13 +427,15 @@ def test_what_is_saved_tells_how_many_rows_without_labels_there_were(tmp_path):
 
 
 @pytest.mark.parametrize("predictor", ["logistic", "discriminant"])
-@pytest.mark.parametrize("rounds", [0, 2])
+@pytest.mark.parametrize("rounds", [0, 1])
 def test_columns_that_never_vary_stay_as_they_are(predictor, rounds):
     """Rounding that differs between classes is what trees read, however small."""
-    X, y = shaped(1200)
-    X = np.column_stack([X, np.full(1200, 0.1), np.full(1200, -1234.567)])
-    flipped = np.where(np.arange(1200) % 15 == 0, 1 - y, y)  # not all of it is predicted
-    fold = ex.FoldEraser(shrinkage=0.1, rounds=rounds, predictor=predictor).fit(X, flipped)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 60)) * np.where(y, 2.0, 1.0)[:, None]
+    X += 1.5 * y[:, None] * rng.normal(size=60)
+    X[:, 3], X[:, 6] = 0.1, np.float16(0.0123)
+    fold = ex.FoldEraser(shrinkage=0.5, rounds=rounds, predictor=predictor).fit(X, y)
     assert fold.solver_ == "fold"
-    assert len(np.unique(fold.transform(X)[:, 6:], axis=0)) == 1
+    assert len(np.unique(fold.transform(X)[:, [3, 6]], axis=0)) == 1
     assert fold.certificate_.erased
