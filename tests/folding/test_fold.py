@@ -369,20 +369,20 @@ def test_held_out_rows_are_of_other_groups():
     X, y, who = repeated(500, 6, seed=1, gap=0.0)
     seen = []
 
-    def candidate(rows, concept, weights, groups):
+    def candidates(rows, concept, weights, groups):
         numbers = {row.tobytes(): g for row, g in zip(X, who, strict=True)}
 
         def groups_of(A):
             return {numbers[row.tobytes()] for row in A}
 
         seen.append([groups_of(rows.array())])
-        return lambda A: seen[-1].append(groups_of(A)) or A
+        return {"leace": lambda A: seen[-1].append(groups_of(A)) or A}
 
     found = {}
     for name, groups in (("rows", None), ("groups", who)):
         given = check_rows(X), check_concept(y, len(y)), None, groups
-        found[name] = choose(*given, {"leace": candidate}, np.random.default_rng(0))
-    fooled, told = seen
+        found[name] = choose(*given, candidates, np.random.default_rng(0))
+    fooled, told = seen[0], seen[-1]  # of several splits
     assert fooled[0] & fooled[1]
     assert fooled[1] & fooled[2]
     assert len(told[0] | told[1] | told[2]) == sum(map(len, told))

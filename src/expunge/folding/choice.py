@@ -1,14 +1,14 @@
 """Which fold holds on rows it has not seen: candidates are judged by a probe inside the fit's rows.
 
 Some rows fit every candidate; on the others a kernel machine and, of few columns, boosted trees are
-trained and tested, both ways round. The candidate from which the better of them reads least is
-taken, and the first one, LEACE, wins where nothing is better beyond chance: so a fold is not worse
-than LEACE but by bad luck of these rows.
+trained and tested, both ways round. Candidates come in the order of their cost, LEACE first, and a
+later one is taken only if the better of these probes reads less after it, beyond chance and by a
+point at the least: so a fold is not worse than LEACE but by bad luck of these rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from expunge.linalg import Array
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
 
-__all__ = ["Choice", "choose", "probe_accuracy"]
+__all__ = ["Candidates", "Choice", "choose", "probe_accuracy"]
 
 MOST_ROWS = 10_000  # that take part
 MOST_NUMBERS = 1 << 23
@@ -30,10 +30,12 @@ RIDGE = 0.1
 TREES = 20
 TABLE = 128  # columns up to which trees are asked as well
 FEWEST = 40  # rows of a class below which a probe tells nothing
-SURE = 0.5  # standard errors by which a fold must be better than LEACE
+SURE = 0.5  # standard errors by which a candidate must be better than a cheaper one
+WORTH = 0.01  # by how much it must be, at the least
+SPLITS = 3  # at most, where rows are few
 
 Groups = NDArray[np.intp] | None
-Candidate = Callable[[Rows, Concept, Array | None, Groups], Callable[[Array], Array]]
+Candidates = Callable[[Rows, Concept, Array | None, Groups], Mapping[str, Callable[[Array], Array]]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def choose(
     concept: Concept,
     weights: Array | None,
     groups: Groups,
-    candidates: Mapping[str, Candidate],
+    candidates: Candidates,
     rng: np.random.Generator,
 ) -> Choice:
     """Fit every candidate on some of the rows and probe the others.
@@ -82,48 +84,58 @@ def choose(
     weights : array of shape (n,), optional
     groups : int array of shape (n,), optional
         Rows of one group are all held out, or none is.
-    candidates : mapping of str to function of rows, concept, weights and groups
-        Each gives a function from rows (k x d) to erased rows. The first is the safe one.
+    candidates : function of rows, concept, weights and groups
+        Gives functions from rows (k x d) to erased rows, by name, the cheapest first.
     rng : Generator
 
     Returns
     -------
     Choice
     """
-    names = list(candidates)
     counted = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights > 0)
     most = min(MOST_ROWS, MOST_NUMBERS // rows.n_features)
-    fitted, first, second = _parts(counted, groups, most, rng)
-    parts = [_counts(part, concept, groups) for part in (first, second)]
-    if min(part.min() for part in parts) < FEWEST:
-        return Choice(names[0], {}, 0.0)
-    take = {
-        key: np.asarray(rows.take(np.sort(part)).array(), dtype=np.float64)
-        for key, part in (("fit", fitted), ("first", first), ("second", second))
-    }
-    z = {
-        key: concept.take(np.sort(part))
-        for key, part in (("fit", fitted), ("first", first), ("second", second))
-    }
-    w = None if weights is None else weights[np.sort(fitted)]
-    own = None if groups is None else np.unique(groups[np.sort(fitted)], return_inverse=True)[1]
+    found: dict[str, list[float]] = {}
+    errors = []
+    for _ in range(int(np.clip(most // max(len(counted), 1), 1, SPLITS))):
+        parts = _parts(counted, groups, most, rng)
+        counts = [_counts(part, concept, groups) for part in parts[1:]]
+        if min(part.min() for part in counts) < FEWEST:
+            return Choice("leace", {}, 0.0)
+        for name, read in _readings(rows, concept, weights, groups, candidates, parts).items():
+            found.setdefault(name, []).append(read)
+        errors.append(np.sqrt((0.25 / (counts[0] + counts[1])).sum()) / concept.width)
+    accuracy = {name: float(np.mean(read)) for name, read in found.items()}
+    error = float(np.mean(errors) / np.sqrt(len(errors)))
+    best = next(iter(accuracy))
+    for name, read in accuracy.items():
+        best = name if read < accuracy[best] - max(SURE * error, WORTH) else best
+    return Choice(best, accuracy, error)
+
+
+def _readings(
+    rows: Rows,
+    concept: Concept,
+    weights: Array | None,
+    groups: Groups,
+    candidates: Candidates,
+    parts: Sequence[NDArray[np.intp]],
+) -> dict[str, float]:
+    """What the better probe tells after every candidate, on the two parts not fitted on."""
+    fitted, first, second = (np.sort(part) for part in parts)
+    A, B, C = (
+        np.asarray(rows.take(part).array(), dtype=np.float64) for part in (fitted, first, second)
+    )
+    w = None if weights is None else weights[fitted]
+    own = None if groups is None else np.unique(groups[fitted], return_inverse=True)[1]
+    y, z = concept.values[first], concept.values[second]
     found = {}
-    for name, candidate in candidates.items():
-        erase = candidate(DenseRows(take["fit"]), z["fit"], w, own)
-        A, B = erase(take["first"]), erase(take["second"])
-        one, two = (A, z["first"].values), (B, z["second"].values)
-        told = [
-            probe_accuracy(*one, *two, concept.width),
-            probe_accuracy(*two, *one, concept.width),
-        ]
+    for name, erase in candidates(DenseRows(A), concept.take(fitted), w, own).items():
+        one, two = (erase(B), y), (erase(C), z)
+        told = [probe_accuracy(*a, *b, concept.width) for a, b in ((one, two), (two, one))]
         found[name] = float(np.mean(told))
         if rows.n_features <= TABLE:
             found[name] = max(found[name], (_trees(*one, *two) + _trees(*two, *one)) / 2)
-    error = float(np.sqrt((0.25 / (parts[0] + parts[1])).sum()) / concept.width)
-    best = min(found, key=lambda name: found[name])
-    if found[best] > found[names[0]] - SURE * error:
-        best = names[0]
-    return Choice(best, found, error)
+    return found
 
 
 def _parts(
