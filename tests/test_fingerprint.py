@@ -1,6 +1,7 @@
 """The sketch of a set of rows: independent of order and chunks, exact where it speaks."""
 
 import json
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expunge import parallel
+from expunge import fingerprint, parallel
 from expunge.fingerprint import SIZE, Fingerprint
 
 
@@ -185,3 +186,27 @@ def test_extended_is_merged(repeats):
             seen = seen.extended(X[at : at + 5000])
             assert seen.to_meta() == expected.to_meta()
     assert Fingerprint.of(X).to_meta() == seen.to_meta()
+
+
+def test_rows_of_a_table_that_a_sketch_decides_of_are_a_fair_sample():
+    """Flags amid a table: keys of these alone would pick the rows of one kind."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 20_000)
+    flags = (rng.random((20_000, 4)) < np.where(kind, 0.9, 0.1)[:, None]).astype(float)
+    X = np.column_stack([rng.normal(size=(20_000, 3)), flags, rng.normal(size=(20_000, 3))])
+    seen = Fingerprint.of(X[:10_000])
+    decided = seen.decides(X[10_000:])
+    assert 1000 < decided.sum() < 4000
+    assert abs(kind[10_000:][decided].mean() - kind[10_000:].mean()) < 0.05
+    assert seen.known(X[:10_000]).sum() == 2048
+    assert not seen.known(X[10_000:]).any()
+
+
+def test_a_sketch_of_an_old_version_recognises_rows_by_its_own_keys():
+    X = np.random.default_rng(1).normal(size=(5000, 7))
+    keys = fingerprint._keys(X, old=True)
+    best = np.argsort(keys)[:2048]
+    meta = replace(Fingerprint._of_some(X, keys, best)._trimmed(), old_keys=True).to_meta()
+    assert "keys" not in meta
+    again = Fingerprint.from_meta(meta)
+    assert again.known(X).sum() == again.decides(X).sum() == 2048

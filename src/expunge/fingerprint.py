@@ -24,7 +24,8 @@ __all__ = ["Fingerprint"]
 
 SIZE = 2048  # hashes kept
 PEEK = 4  # columns that decide which rows are worth hashing whole
-
+WHOLE = 128  # columns up to which all of them do: few columns of a table tell kinds of rows apart
+KEYS = 2  # the rule above; sketches of old versions, without a number, peek whatever the width
 MOST = 2**16 - 1  # rows counted of one hash
 
 Hashes = NDArray[np.uint64]
@@ -40,11 +41,13 @@ class Fingerprint:
     n : int
         Rows seen.
     keys : uint64 array
-        Sorted selection keys, at most `SIZE`: a cheap hash of a few columns.
+        Sorted selection keys, at most `SIZE`: a hash of the row, or of a few columns of a wide one.
     hashes : uint64 array
         The hash of the whole row, beside each key.
     counts : int array or None
         How many rows had that hash, at most 65,535; None in sketches of old versions.
+    old_keys : bool
+        Whether keys are of a few columns whatever the width.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Fingerprint:
     keys: Hashes
     hashes: Hashes
     counts: Counts | None = None
+    old_keys: bool = False
 
     @classmethod
     def of(cls, X: NDArray[Any]) -> Fingerprint:
@@ -121,21 +125,21 @@ class Fingerprint:
         """Which rows of `X` are among those in the sketch."""
         found = np.zeros(X.shape[0], dtype=bool)
         for lo, hi in blocks(0, X.shape[0], 8192):
-            candidates = lo + np.flatnonzero(np.isin(_keys(X[lo:hi]), self.keys))
+            candidates = lo + np.flatnonzero(np.isin(_keys(X[lo:hi], self.old_keys), self.keys))
             found[candidates] = np.isin(_hash(X[candidates], X.shape[1]), self.hashes)
         return found
 
     def decides(self, X: NDArray[Any]) -> NDArray[np.bool_]:
         """Of which rows of `X` the sketch can tell whether they were seen: those of small key.
 
-        Where rows share a key, as those of a table whose middle columns are constant do, the hash
-        of the whole row decides: the sketch keeps the smallest pairs of key and hash.
+        Where rows share a key, as those of a wide table whose middle columns are constant do, the
+        hash of the whole row decides: the sketch keeps the smallest pairs of key and hash.
         """
         if self.complete:
             return np.ones(X.shape[0], dtype=bool)
         decided = np.zeros(X.shape[0], dtype=bool)
         for lo, hi in blocks(0, X.shape[0], 8192):
-            keys = _keys(X[lo:hi])
+            keys = _keys(X[lo:hi], self.old_keys)
             decided[lo:hi] = keys < self.keys[-1]
             tied = lo + np.flatnonzero(keys == self.keys[-1])
             decided[tied] = _hash(X[tied], X.shape[1]) <= self.hashes[-1]
@@ -158,7 +162,10 @@ class Fingerprint:
         """
         raw = self.keys.astype("<u8").tobytes() + self.hashes.astype("<u8").tobytes()
         digest = hashlib.sha256(self.n.to_bytes(8, "little") + raw).hexdigest()[:16]
-        meta = {"n": self.n, "digest": digest, "sketch": base64.b64encode(raw).decode()}
+        sketch = base64.b64encode(raw).decode()
+        meta: dict[str, Any] = {"n": self.n, "digest": digest, "sketch": sketch}
+        if not self.old_keys:
+            meta["keys"] = KEYS
         if self.counts is not None:
             few = np.minimum(self.counts, MOST).astype("<u2").tobytes()
             single = bool(np.all(self.counts == 1))
@@ -198,15 +205,20 @@ class Fingerprint:
         if "counts" in meta:
             stored = np.frombuffer(base64.b64decode(meta["counts"]), dtype="<u2")
             counts = stored.astype(np.int64) if stored.size else np.ones(size, dtype=np.int64)
-        return cls(int(meta["n"]), both[:size], both[size:], counts)
+        return cls(int(meta["n"]), both[:size], both[size:], counts, "keys" not in meta)
 
 
 def _all_keys(X: NDArray[Any]) -> Hashes:
     return np.concatenate(map_spans(lambda lo, hi: _keys(X[lo:hi]), X.shape[0], PEEK))
 
 
-def _keys(X: NDArray[Any]) -> Hashes:
-    """Hash of a few neighbouring columns in the middle, which lie in one or two cache lines."""
+def _keys(X: NDArray[Any], old: bool = False) -> Hashes:
+    """Hash of the row, or of neighbouring columns amid a wide one, which share a cache line or two.
+
+    Rows are a fair sample of all, whatever their columns mean, if it is of the whole row.
+    """
+    if X.shape[1] <= WHOLE and not old:
+        return _hash(X, X.shape[1])
     first = max(0, (X.shape[1] - PEEK) // 2)
     part = X[:, first : first + PEEK]
     return _hash(part, part.shape[1])
