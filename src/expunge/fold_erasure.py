@@ -206,7 +206,8 @@ class FoldErasure(NonlinearErasure):
             subtract_product(block, -coordinates, np.ascontiguousarray(self.left.T))
         for layouts in self.cells:
             block[:] = moved(block, codes, layouts)
-        block += self.last[codes]
+        if self.last.any():
+            block += self.last[codes]
         block_map(self.closing, narrow=False)(block)
         return np.asarray(scores)
 

@@ -95,7 +95,7 @@ def gaussian_maps(
     W, root = whitening_pair(pooled / sd[:, None] / sd, rcond=d * seen.whole[0].eps)
     W, root = W / sd, sd[:, None] * root  # of columns in their own units
     E = np.stack([_difference(seen, k, W, pooled, shrinkage) for k in range(len(shares))])
-    D = np.einsum("k,kij,kjl->il", shares, E, E)
+    D = np.tensordot(shares, E @ E, axes=1)
     values, U = scipy.linalg.eigh((D + D.T) / 2, check_finite=False)
     values, U = np.maximum(values[::-1], 0.0), U[:, ::-1]
     if directions == "auto":
@@ -109,7 +109,7 @@ def gaussian_maps(
     spreads = np.stack([_positive(np.eye(U.shape[1]) + U.T @ e @ U) for e in E])
     left = root @ U
     metric = scipy.linalg.cholesky(left.T @ left + _ridge(left), lower=True)
-    moved = np.einsum("ia,kij,jb->kab", metric, spreads, metric)
+    moved = metric.T @ spreads @ metric
     moved /= np.abs(moved).max()  # maps have no unit, and squares could overflow
     maps = maps_to(barycenter(moved, shares), moved)
     back = [scipy.linalg.solve_triangular(metric.T, A @ metric.T) for A in maps]
