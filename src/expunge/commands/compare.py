@@ -21,7 +21,6 @@ from expunge.commands.options import (
     WordFiles,
 )
 from expunge.commands.output import JsonFile, check_target, console, show_text, write_json
-from expunge.errors import InputError
 
 __all__ = ["EXAMPLES", "compare"]
 
@@ -84,11 +83,10 @@ def compare(
     --set takes test_size, confidence and leak.
     """
     import expunge as ex
-    from expunge.commands.guard import say
-    from expunge.commands.labelled_table import Asked, open_table
+    from expunge.commands.labelled_table import Asked, table_to_erase
     from expunge.commands.method_settings import (
         check_settings,
-        find_method,
+        find_methods,
         parse_rank,
         parse_settings,
     )
@@ -97,15 +95,8 @@ def compare(
     check_target(json_file, streams=True)
     more = parse_settings(settings or [])
     check_settings(more, MORE, "A comparison")
-    names = [name.strip() for part in method or () for name in part.split(",")]
-    methods = [find_method(name).__name__ for name in names] or None
+    methods = find_methods(method)
     ranks = [parse_rank(text) for part in rank or () for text in part.split(",")] or "auto"
-    if not (concept or pair or words):
-        raise InputError(
-            "A comparison has to know what to erase",
-            "no --concept",
-            "Write --concept COLUMN, or for word vectors --pair he,she",
-        )
     asked = Asked(
         concept or (),
         vector_names,
@@ -116,9 +107,7 @@ def compare(
         word_column=word_column,
         missing=missing,
     )
-    table = open_table(vectors, asked)
-    for note in table.notes:
-        say(note)
+    table = table_to_erase(vectors, asked, "A comparison")
     result = ex.compare(
         table.rows,
         table.concept,

@@ -21,7 +21,6 @@ from expunge.commands.options import (
     WordFiles,
 )
 from expunge.commands.output import JsonFile, check_target, console, show_text, write_json
-from expunge.errors import InputError
 
 __all__ = ["EXAMPLES", "frontier"]
 
@@ -71,22 +70,14 @@ def frontier(
     --set takes fit_size and confidence.
     """
     import expunge as ex
-    from expunge.commands.guard import say
-    from expunge.commands.labelled_table import Asked, open_table
-    from expunge.commands.method_settings import check_settings, find_method, parse_settings
+    from expunge.commands.labelled_table import Asked, table_to_erase
+    from expunge.commands.method_settings import check_settings, find_methods, parse_settings
     from expunge.commands.wording import as_options
 
     check_target(json_file, streams=True)
     more = parse_settings(settings or [])
     check_settings(more, MORE, "A frontier")
-    names = [name.strip() for part in method or () for name in part.split(",")]
-    erasers = [find_method(name).__name__ for name in names] or None
-    if not (concept or pair or words):
-        raise InputError(
-            "A frontier has to know what to erase",
-            "no --concept",
-            "Write --concept COLUMN, or for word vectors --pair he,she",
-        )
+    erasers = find_methods(method)
     asked = Asked(
         concept or (),
         vector_names,
@@ -97,9 +88,7 @@ def frontier(
         word_column=word_column,
         missing=missing,
     )
-    table = open_table(vectors, asked)
-    for note in table.notes:
-        say(note)
+    table = table_to_erase(vectors, asked, "A frontier")
     result = ex.frontier(
         table.rows,
         table.concept,

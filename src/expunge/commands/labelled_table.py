@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from expunge.addresses import Where
 from expunge.commands.engines import RowsOf
+from expunge.commands.guard import say
 from expunge.commands.label_files import read_labels
 from expunge.commands.missing_labels import labelled_rows, tidied
 from expunge.commands.word_labels import by_lists, by_pair, words_of
@@ -30,6 +31,7 @@ __all__ = [
     "names_of",
     "open_table",
     "pool_of_table",
+    "table_to_erase",
 ]
 
 Watch = Callable[[int, int], None]  # (rows read, rows)
@@ -164,6 +166,37 @@ def names_of(vectors: Sequence[str] | None) -> str | list[str] | None:
     """
     names = [name.strip() for part in vectors or () for name in part.split(",")]
     return names[0] if len(names) == 1 else (names or None)
+
+
+def table_to_erase(path: Where, asked: Asked, what: str) -> LabelledTable:
+    """The table of a command that has to know what to erase; notes about it are shown.
+
+    Parameters
+    ----------
+    path : Path or Address
+    asked : Asked
+    what : str
+        What the command makes, as the subject of a sentence.
+
+    Returns
+    -------
+    LabelledTable
+
+    Raises
+    ------
+    InputError
+        Without a concept, a pair or words, and as `open_table`.
+    """
+    if not (asked.concepts or asked.pair or asked.words):
+        raise InputError(
+            f"{what} has to know what to erase",
+            "no --concept",
+            "Write --concept COLUMN, or for word vectors --pair he,she",
+        )
+    table = open_table(path, asked)
+    for note in table.notes:
+        say(note)
+    return table
 
 
 def open_table(path: Where, asked: Asked, watch: Watch | None = None) -> LabelledTable:

@@ -15,6 +15,7 @@ from expunge.files.naming import nearest
 __all__ = [
     "check_settings",
     "find_method",
+    "find_methods",
     "make_eraser",
     "method_names",
     "parse_rank",
@@ -40,6 +41,27 @@ def method_names() -> list[str]:
     True
     """
     return [BORDER.sub("-", name).lower() for name in ERASERS]
+
+
+def find_methods(given: Sequence[str] | None) -> list[str] | None:
+    """Names of erasers as an option has them that may be repeated, or hold commas; None of none.
+
+    Parameters
+    ----------
+    given : sequence of str, optional
+
+    Returns
+    -------
+    list of str, or None
+
+    Examples
+    --------
+    >>> from expunge.commands.method_settings import find_methods
+    >>> find_methods(["rlace,leace", "fold"])
+    ['RLACE', 'LEACE', 'FoldEraser']
+    """
+    names = [name.strip() for part in given or () for name in part.split(",")]
+    return [find_method(name).__name__ for name in names] or None
 
 
 def find_method(name: str) -> type[BaseEraser]:

@@ -72,8 +72,7 @@ def rank_path(
     import numpy as np
 
     import expunge as ex
-    from expunge.commands.guard import say
-    from expunge.commands.labelled_table import Asked, held_out_rows, open_table
+    from expunge.commands.labelled_table import Asked, held_out_rows, table_to_erase
     from expunge.commands.method_settings import check_settings, parse_settings
     from expunge.commands.wording import as_options
     from expunge.files.budget import check_memory
@@ -81,12 +80,6 @@ def rank_path(
     check_target(json_file, streams=True)
     more = parse_settings(settings or [])
     check_settings(more, MORE, "rank-path")
-    if not (concept or pair or words):
-        raise InputError(
-            "rank-path has to know what to erase",
-            "no --concept",
-            "Write --concept COLUMN, or for word vectors --pair he,she",
-        )
     wanted = None if ranks is None else parse_ranks(ranks)
     asked = Asked(
         concept or (),
@@ -98,9 +91,7 @@ def rank_path(
         word_column=word_column,
         missing=missing,
     )
-    table = open_table(vectors, asked)
-    for note in table.notes:
-        say(note)
+    table = table_to_erase(vectors, asked, "rank-path")
     if wanted is None:
         wanted = list(range(1, min(DEFAULT, table.rows.n_features - 1) + 1))
     left, held = held_out_rows(table.rows.n_samples, holdout, seed), None
