@@ -147,6 +147,7 @@ def test_compare(people, run, refused):
         assert row["variance"]["mean"] == pytest.approx(own.variance.mean, abs=1e-9)
     assert "linear, fresh rows" in out
     assert "nearest is 'rlace'" in refused(*command, "-m", "rlac")
+    assert "nearest is 'fold'" in refused(*command, "-m", "fodl")
     assert "nearest is 'test_size'" in refused(*command, "--set", "testsize=0.5")
 
 

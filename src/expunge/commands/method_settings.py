@@ -89,8 +89,9 @@ def find_method(name: str) -> type[BaseEraser]:
     known = {own.lower().removesuffix("eraser"): eraser for own, eraser in ERASERS.items()}
     asked = re.sub("[-_ ]", "", name.lower()).removesuffix("eraser")
     if asked not in known:
+        short = [own.removesuffix("-eraser") for own in method_names()]
         raise InputError(
-            f"Unknown method{nearest(name.lower(), method_names())}",
+            f"Unknown method{nearest(name.lower(), [*method_names(), *short])}",
             repr(name),
             f"Take one of {', '.join(method_names())}",
         )
