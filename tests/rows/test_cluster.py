@@ -140,6 +140,10 @@ def _data(found):
 def killing(cluster, times, every=0.5):
     """Kill a worker process from time to time, in the middle of whatever it does."""
     killed, stop = [], threading.Event()
+    for _ in range(300):  # until what was killed before is replaced
+        if sum(bool(worker.pid) for worker in cluster.workers.values()) == 2:
+            break
+        time.sleep(0.1)
 
     def kill():
         while len(killed) < times and not stop.wait(every):
@@ -211,7 +215,7 @@ def test_killed_workers_change_nothing_at_an_address(cluster, tmp_path):
         pq.write_table(table.slice(at * N // 8, N // 8), tmp_path / f"people/{at}.parquet")
     rows = ex.cluster_rows(Address(f"file://{tmp_path}/people"))
     rows.write(erasure, Address(f"file://{tmp_path}/calm"))
-    with killing(cluster, 1, 0.3) as killed:
+    with killing(cluster, 1, 0.1) as killed:
         rows.write(Slow(erasure), Address(f"file://{tmp_path}/stormy"))
     assert killed
     calm, stormy = (
