@@ -265,8 +265,9 @@ class FoldEraser(BaseEraser):
 
 
 def _readings(choice: Choice) -> str:
-    leace, *folds = (f"{100 * told:.1f} %" for told in choice.accuracy.values())
-    return f"a probe tells {min(folds)} of held-out rows after the fold, {leace} after LEACE"
+    leace, *folds = (100 * told for told in choice.accuracy.values())
+    least = min(folds)
+    return f"a probe tells {least:.1f} % of held-out rows after the fold, {leace:.1f} % after LEACE"
 
 
 def _warn(why: str) -> None:

@@ -104,8 +104,8 @@ def _closed(
 
     With P the predicted and Z the true classes, x + Δ(p - p̄) has no covariance with z for
     Δ = -Σxz Σpz⁺: every predicted class is shifted once more. Where predictions are poor that is
-    a large shift, and a threshold would read it: most rows of a class on one side of it, balanced
-    by the few that were predicted wrongly, far on the other. Then LEACE takes directions away.
+    a large shift, of which thresholds read something: most rows of a class on one side, balanced
+    by the few that were predicted wrongly, further on the other. Then LEACE takes directions away.
     """
     w = np.full(len(P), 1 / len(P)) if weights is None else weights / weights.sum()
     shares = w @ P
@@ -131,7 +131,7 @@ def _closed(
 
 def _apart(points: Array, shares: Array, moments: Moments) -> float:
     """How far points (c x d) lie apart, in standard deviations of the rows."""
-    sd = np.where(moments.spreads > 0, moments.spreads, 1.0)
+    sd = moments.spreads
     W, _ = whitening_pair(moments.cov_xx / sd[:, None] / sd, rcond=len(sd) * moments.eps)
     white = (points - shares @ points) / sd @ W.T
     return float(np.sqrt(shares @ np.einsum("ij,ij->i", white, white)))
