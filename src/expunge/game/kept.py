@@ -86,9 +86,11 @@ def kept_in_rows(
     else:
         clean = erasure.transform_known(X, concept.take(index))
 
+    w = w / w.sum()
+
     def variances(A: Array) -> Array:
-        A = A - np.average(A, axis=0, weights=w)
-        return np.asarray(np.average(A**2, axis=0, weights=w))
+        A = A - w @ A
+        return np.asarray(w @ np.square(A, out=A))
 
     return _kept(variances(X), variances(clean), moments)
 

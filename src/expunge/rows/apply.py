@@ -30,6 +30,7 @@ __all__ = ["apply_to_array", "block_map", "overlaps_itself", "rows_of_a_block"]
 WORK = 10_000  # steps spent on telling whether two views overlap; in doubt they do
 CACHED = 3 << 17  # numbers of a block: 3 megabytes as float64; smaller ones made threads wait
 CENTRED = 1 << 16  # numbers that are measured from the center at once
+_own = local()
 SPAN_BLOCKS = 4  # blocks a thread does before it looks for more
 
 
@@ -72,22 +73,30 @@ def apply_to_array(
     rows, target = X.reshape(-1, d), out.reshape(-1, d)
     size, erase = rows_of_a_block(d), block_map(erasure, narrow=dtype.itemsize < 8)
     direct = dtype == np.float64 and target.flags.c_contiguous  # no room for a block is needed
-    watch, own = Watch(erasure.rank), local()  # every thread keeps its room from span to span
+    watch = Watch(erasure.rank)
 
     def apply(start: int, stop: int) -> None:
-        if not direct and not hasattr(own, "room"):
-            own.room = np.empty((min(size, len(rows)), d))
+        room = None if direct else _room(min(size, stop - start), d)
         for lo, hi in blocks(start, stop, size):
-            block = target[lo:hi] if direct else own.room[: hi - lo]
+            block = target[lo:hi] if room is None else room[: hi - lo]
             copy_numbers(block, rows[lo:hi])
             watch.see(erase(block))
-            if not direct:
+            if room is not None:
                 copy_numbers(target[lo:hi], block)
 
     map_spans(watch.over(apply), rows.shape[0], d, span=SPAN_BLOCKS * size)
     if check:
         watch.settle(rows, target)
     return out
+
+
+def _room(n_rows: int, n_features: int) -> Array:
+    """Memory for a block, which a thread uses again: a fresh one takes longer than the work."""
+    size = n_rows * n_features
+    if getattr(_own, "room", np.empty(0)).size < size:
+        _own.room = np.empty(size)
+    found: Array = _own.room[:size]
+    return found.reshape(n_rows, n_features)
 
 
 def rows_of_a_block(n_features: int) -> int:
