@@ -89,7 +89,8 @@ def kept_in_rows(
     w = w / w.sum()
 
     def variances(A: Array) -> Array:
-        A = A - w @ A
+        A = A - A[0]  # a constant column is none but zeros
+        A -= w @ A
         return np.asarray(w @ np.square(A, out=A))
 
     return _kept(variances(X), variances(clean), moments)
