@@ -27,6 +27,8 @@ __all__ = ["Address", "Where", "at_places", "new_file", "overlap", "where_of"]
 WORD = r"[A-Za-z][A-Za-z0-9+.-]+"  # a letter alone is a drive
 ADDRESS = re.compile(rf"((?:{WORD}::)*)({WORD}://)([^:]*(?::(?!:)[^:]*)*)(::.*)?", re.DOTALL)
 LOCAL = ("file://", "local://")
+PASSWORD = re.compile(r"(://[^/@:?]*):[^/@?]*@")
+ASKED = re.compile(r"(https?://[^?\s]*)\?(?:(?!::)\S)*")  # of a server: may be a signature
 AT_ONCE = 32  # questions to a server
 
 S = TypeVar("S")
@@ -56,13 +58,20 @@ class Address:
     kind: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
+        """As it may be shown: without a password, and without what signs a link."""
+        return _without_secrets(self.whole)
+
+    @property
+    def whole(self) -> str:
+        """All of it, as a driver wants it."""
         before, protocol, path, after = self._parts()
         return f"{before}{protocol}{path}{after}"
 
     def _parts(self) -> tuple[str, str, str, str]:
         found = ADDRESS.fullmatch(self.url)
         if found is None:
-            raise InputError("This is no address", repr(self.url), "Write it as s3://bucket/folder")
+            shown = repr(_without_secrets(self.url))
+            raise InputError("This is no address", shown, "Write it as s3://bucket/folder")
         before, protocol, path, after = found.groups(default="")
         return before, protocol, path.rstrip("/"), after
 
@@ -111,7 +120,7 @@ class Address:
         core = require("fsspec.core", "dask")
         try:
             with self._reached():
-                fs, path = core.url_to_fs(str(self))
+                fs, path = core.url_to_fs(self.whole)
         except ImportError as error:
             cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
             package = (cause.name or str(error)).partition(".")[0]
@@ -136,14 +145,14 @@ class Address:
             if str(self) in str(error):
                 raise
             kind = next(k for k in type(error).__mro__ if k.__module__ == "builtins")
-            why = " ".join(str(error).split())
+            why = _without_secrets(" ".join(str(error).split()))
             if kind is FileNotFoundError and self.name in why:  # its path and no more
                 why = "there is no such file, seen from where it is wanted"
             raise kind(f"{self}: {why}") from error
         except (ImportError, ValueError):
             raise
         except Exception as error:
-            why = " ".join(str(error).split())[:300]
+            why = _without_secrets(" ".join(str(error).split()))[:300]
             raise OSError(f"{self} cannot be reached ({type(error).__name__}: {why})") from error
 
     def exists(self) -> bool:
@@ -181,7 +190,7 @@ class Address:
         for entry in found:
             inner = entry["name"].rstrip("/")
             if inner != path.rstrip("/"):  # stores may list a folder in itself
-                yield Address(str(self / inner.rsplit("/", 1)[-1]), entry["type"])
+                yield Address((self / inner.rsplit("/", 1)[-1]).whole, entry["type"])
 
     def rglob(self, pattern: str) -> Iterator[Address]:
         """All files below with such a name."""
@@ -190,7 +199,7 @@ class Address:
             found = fs.find(path)
         for inner in found:
             if fnmatch(inner.rsplit("/", 1)[-1], pattern):
-                yield Address(str(self / inner[len(path.rstrip("/")) + 1 :]), "file")
+                yield Address((self / inner[len(path.rstrip("/")) + 1 :]).whole, "file")
 
     def identity(self) -> list[Any]:
         """By what a file is known to be the same still: its size, and what its server says."""
@@ -219,6 +228,10 @@ class Address:
 
 
 Where = Path | Address
+
+
+def _without_secrets(text: str) -> str:
+    return ASKED.sub(r"\1?...", PASSWORD.sub(r"\1:***@", text))
 
 
 class Ranges(io.RawIOBase):

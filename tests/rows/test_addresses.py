@@ -293,6 +293,12 @@ def test_http(handler, tmp_path, monkeypatch):
         url = f"http://127.0.0.1:{server.server_port}/people/2.parquet"
         try:
             np.testing.assert_array_equal(ex.open_rows(url).array(), data.X[200:300])
+            signed = ex.open_rows(f"{url}?who=ann&sig=hush")  # what is not shown is still sent
+            np.testing.assert_array_equal(signed.array(), data.X[200:300])
+            with pytest.raises(InputError, match="no such file") as raised:
+                ex.open_rows(f"{url.replace('2.parquet', '99.parquet')}?sig=hush")
+            assert "99.parquet" in str(raised.value)
+            assert "hush" not in str(raised.value)
         finally:
             server.shutdown()
 
@@ -324,3 +330,33 @@ def test_an_address_says_what_went_wrong_there(memory, monkeypatch):
     monkeypatch.setattr(fs, "info", fails)
     with pytest.raises(OSError, match=r"memory://store/x cannot be reached.*no credentials"):
         ex.open_rows(f"{memory}/x")
+
+
+@pytest.mark.parametrize(
+    ("whole", "shown"),
+    [
+        ("sftp://ann:hush@host:22/people", "sftp://ann:***@host:22/people"),
+        ("simplecache::ftp://ann:hush@host/x", "simplecache::ftp://ann:***@host/x"),
+        ("https://host/x.parquet?sig=hush", "https://host/x.parquet?..."),
+        ("filecache::https://ann:hush@host/x?sig=hu:sh", "filecache::https://ann:***@host/x?..."),
+        ("s3://bucket/at@noon/x:y.parquet", "s3://bucket/at@noon/x:y.parquet"),
+    ],
+)
+def test_passwords_and_signatures_are_not_shown(whole, shown):
+    address = Address(whole)
+    assert str(address) == shown
+    assert repr(address) == f"Address({shown!r})"
+    assert address.whole == whole
+    assert (address.parent / address.name).whole.split("?")[0] == whole.split("?")[0]
+
+
+def test_a_driver_that_repeats_a_password_is_not_quoted(memory, monkeypatch):
+    secret = "memory://ann:hush@store/x"
+
+    def fails(self, *_, **__):
+        raise RuntimeError(f"nobody answers at {secret}")
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", fails)
+    with pytest.raises(OSError, match="nobody answers") as raised:
+        ex.open_rows(secret)
+    assert "hush" not in str(raised.value)
