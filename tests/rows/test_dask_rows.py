@@ -65,6 +65,39 @@ def test_columns_of_a_frame_by_name(lists):
         ex.LEACE().fit(rows, concept="jobs")
 
 
+@pytest.mark.parametrize("text", [False, True])
+def test_columns_that_something_names_are_no_vectors(text):
+    rng = np.random.default_rng(0)
+    age, years = rng.normal(40, 10, 600), rng.integers(0, 20, 600)
+    X = rng.normal(size=(600, 3)) + np.outer(age, [1, 0.5, 0])
+    frame = pd.DataFrame(X, columns=list("abc")).assign(years=years, age=age)
+    frame["weight"] = 1 + rng.random(600)
+    here = frame.drop(columns="years") if text else frame  # beside text, whole numbers are left
+    given = {"concept": "age", "sample_weight": "weight"}
+    expected = ex.LEACE().fit(here, **given)
+    assert np.abs(np.corrcoef(age, frame["a"])[0, 1]) > 0.9
+    frame = frame.assign(name="someone") if text else frame
+    found = ex.LEACE().fit(dd.from_pandas(frame, npartitions=4), **given)
+    assert found.erasure_.columns.names == expected.erasure_.columns.names
+    same_map(found, expected)
+    clean = found.transform(dd.from_pandas(frame, npartitions=3)).compute()
+    assert np.abs(np.corrcoef(age, clean["a"])[0, 1]) < 0.1
+    np.testing.assert_array_equal(clean["age"], age)
+
+
+def test_a_concept_among_the_vectors_is_said():
+    ddf = dd.from_pandas(pd.DataFrame(np.eye(4), columns=list("abcd")), 2)
+    with pytest.raises(ex.InputError, match=r"one of the vectors.*'d'.*vectors="):
+        ex.LEACE().fit(ex.cluster_rows(ddf), concept="d")
+
+
+def test_labels_in_a_list_are_no_names():
+    rng = np.random.default_rng(0)
+    y = ["f", "m"] * 20
+    frame = dd.from_pandas(pd.DataFrame(rng.normal(size=(40, 3)), columns=list("fgh")), 2)
+    assert ex.LEACE().fit(frame, y).n_features_in_ == 3
+
+
 def test_a_frame_goes_in_and_a_frame_comes_out():
     _, frame = people()
     ddf = dd.from_pandas(frame, npartitions=4)

@@ -50,6 +50,12 @@ def by_name(values: Any, rows: Any, name: str = "y") -> Any:
     if not isinstance(rows, Rows):
         return values
     if isinstance(values, str):
+        if rows.chosen is not None and values in rows.chosen.names:
+            raise InputError(
+                f"{name} names a column that is one of the vectors",
+                repr(values),
+                "Say which columns are the vectors: vectors=[...], where the rows are opened",
+            )
         if not rows.columns:
             raise InputError(
                 f"{name} names a column, but these rows have none",

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
-from expunge.rows.dask_parts import PartedColumn, collection
+from expunge.inputs.columns import names_in
+from expunge.rows.dask_graph import Runner
+from expunge.rows.dask_parts import FrameParts, PartedColumn, collection
 from expunge.rows.dask_rows import DaskRows, cluster_rows
 
 if TYPE_CHECKING:
@@ -53,7 +55,16 @@ def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
         names = list(known.names) if known.lists else list(known.ordered(list(X.columns)))
         if {*names} <= {*X.columns}:
             vectors = names[0] if known.lists else [str(name) for name in names]
+    if vectors is None:
+        columns = [str(name) for name in X.columns]
+        beside = [name for values in named for name in _names_in(values, columns)]
+        return DaskRows(FrameParts(X, Runner(None), named=beside))
     return cluster_rows(X, vectors=vectors)
+
+
+def _names_in(values: Any, columns: list[str]) -> list[str]:
+    """Names of columns; a list is names if all of it is: the number of rows is not known here."""
+    return names_in(values, columns, len(values) if isinstance(values, list | tuple) else 0)
 
 
 def array_of(X: Any) -> NDArray[Any]:

@@ -150,27 +150,35 @@ class FrameParts(Parts):
     runner : Runner
     vectors : str or sequence of str, optional
         Which columns, as in `open_rows`.
+    named : sequence of str
+        Columns that are something else, as the concept. Where there are such and all others are
+        numbers, these are the vectors, as of a frame in memory; else the floats among them.
     """
 
-    def __init__(self, frame: Any, runner: Runner, vectors: Any = None) -> None:
+    def __init__(
+        self, frame: Any, runner: Runner, vectors: Any = None, named: Sequence[str] = ()
+    ) -> None:
         self.frame, self.runner = frame, runner
         names = [str(name) for name in frame.columns]
         meta = frame._meta
         self.keys = dict(zip(names, frame.columns, strict=True))
         kinds = {name: meta.dtypes.iloc[at] for at, name in enumerate(names)}
         maybe = [name for name, kind in kinds.items() if _may_hold_lists(kind)]
-        named = isinstance(vectors, str) and vectors in kinds
-        first = self._first_row([vectors] if named and vectors in maybe else maybe)
+        first = self._first_row(
+            [vectors] if isinstance(vectors, str) and vectors in maybe else maybe
+        )
+        free = [name for name in names if name not in named]
         lists = [name for name in maybe if _is_list(first.get(name))]
-        floats = [name for name, kind in kinds.items() if getattr(kind, "kind", "") == "f"]
+        floats = [name for name in free if getattr(kinds[name], "kind", "") == "f"]
         numbers = {
             name: name in lists or (getattr(kind, "kind", "") in "fiub" and name not in maybe)
             for name, kind in kinds.items()
         }
-        plain = [name for name, there in numbers.items() if there and name not in lists]
-        if vectors is None and not lists and not floats:
-            floats = plain  # nothing but whole numbers
-        chosen = choose_columns(lists, floats, numbers, vectors, "the frame")
+        plain = [name for name in free if numbers[name] and name not in lists]
+        if vectors is None and not lists and (not floats or (named and plain == free)):
+            floats = plain  # nothing but whole numbers, or nothing but numbers beside the concept
+        own = [name for name in lists if name in free]
+        chosen = choose_columns(own, floats, numbers, vectors, "the frame")
         self.listed = chosen[0] in lists
         self.chosen = tuple(chosen)
         self.known_as = VectorColumns(tuple(self.keys[name] for name in chosen), lists=self.listed)
