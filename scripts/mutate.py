@@ -57,7 +57,15 @@ SOURCE, TESTS = ROOT / "src", ROOT / "tests"
 TARGETS = ("moments", "erasure", "game", "erasers")
 SHARED = ("erasers", "pooling", "folding", "laws", "fuzz/test_regressions.py", "test_doctests.py")
 CACHE = Path(tempfile.gettempdir()) / f"expunge-mutation-{os.getuid()}"
-HARMLESS = {"strict", "check_finite", "stacklevel", "copy", "overwrite_a", "overwrite_b"}
+HARMLESS = {
+    "strict",
+    "check_finite",
+    "stacklevel",
+    "copy",
+    "overwrite_a",
+    "overwrite_b",
+    "optimize",
+}
 COMMUTATIVE = {"max", "min", "np.maximum", "np.minimum", "np.array_equal"}
 LARGE = 10  # a whole number at the top of a module from which on one more is none
 OPTIONS = ["-x", "-q", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestWarning"]
@@ -567,10 +575,11 @@ def _trace(file: Path, source: Path, work: Path, cached: Path) -> None:
 
 def tests_of(mutant: Mutant, tests: list[Test], budget: float) -> list[Test]:
     """Those that run its lines: one of each function first, quick ones first."""
-    chosen = []
+    chosen, own = [], f"test_{Path(mutant.path).stem}"
     for test in tests:
         ran = test.lines.get(mutant.path, set())
-        if ran and (not mutant.lines or not ran.isdisjoint(mutant.lines)):
+        anywhere = not mutant.lines and (ran or own in test.file)
+        if anywhere or not ran.isdisjoint(mutant.lines):
             chosen.append(test)
     turn: Counter[str] = Counter()
     ordered = []
@@ -578,7 +587,6 @@ def tests_of(mutant: Mutant, tests: list[Test], budget: float) -> list[Test]:
         function = test.node.split("[")[0]
         ordered.append((turn[function], test.seconds, test.node, test))
         turn[function] += 1
-    own = f"test_{Path(mutant.path).stem}"
     spent, by_file, kept = Counter[bool](), Counter[str](), []
     for _, seconds, _, test in sorted(ordered, key=lambda entry: entry[:3]):
         near = own in test.file

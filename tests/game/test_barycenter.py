@@ -147,6 +147,19 @@ def test_means_come_first():
     np.testing.assert_allclose(left @ right, np.diag([0, 0, 1.0]), atol=1e-12)
 
 
+def test_directions_of_the_means_are_those_of_leace_for_classes_of_any_size():
+    covariances, rng = wishart(4, 3), np.random.default_rng(5)
+    sizes = np.array([900, 80, 20])
+    shares = sizes / sizes.sum()
+    means = rng.normal(size=(4, 3))
+    means -= (means @ shares)[:, None]
+    left, right = different(covariances, sizes, 2, means=means)
+    total = np.einsum("k,kij", shares, covariances) + (means * shares) @ means.T
+    W = np.linalg.inv(root(total))
+    Q = np.linalg.svd(W @ means)[0][:, :2]
+    np.testing.assert_allclose(left @ right, root(total) @ Q @ Q.T @ W, atol=1e-9)
+
+
 def test_equal_covariances_give_no_directions():
     rng = np.random.default_rng(0)
     parts = rng.normal(size=(2, 2000, 6))

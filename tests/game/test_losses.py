@@ -123,3 +123,20 @@ def test_a_loss_of_labels_has_to_tell_what_each_adds():
     assert loss_for(loss, "classes", 3) is loss
     with pytest.raises(InputError, match="no elements"):
         loss_for(loss, "labels", 3)
+
+
+def test_what_cannot_be_balanced_is_said():
+    """Beyond 1 of the optimum a step of 1 does not turn the slope round; at it there is none."""
+    loss, Y, w = Huber(), np.zeros((1, 1)), np.ones((1, 1))
+    for at, lacking in ((5.0, 1.0), (0.0, 0.0)):
+        b = np.array([at])
+        slope = (w * loss.derivative(Y, b[None])).sum(axis=0)
+        moved, share = loss.balance(Y, w, b, slope)
+        assert share == lacking
+        np.testing.assert_array_equal(moved, b)
+
+
+def test_the_hinge_is_rounded_ever_less():
+    widths = [part.width for part in Hinge().surrogates]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] == 1e-3

@@ -176,7 +176,7 @@ class FoldEraser(BaseEraser):
         center, history = seen.moments.mean_x, (Step(1, 0.0),)
         closed = fold.closing.center is not None  # then class means are equal
         left = np.zeros_like(seen.moments.xz) if closed else seen.moments.xz
-        plain = Solution(*nothing, center, solver, 0.0, history)
+        plain = Solution(*nothing, center, solver, history)
         return replace(plain, nonlinear=fold, covariance_left=left, choice=choice)
 
     def _plan(self) -> FoldPlan:

@@ -159,8 +159,7 @@ class INLP(BaseEraser):
             rank = self._rounds_needed(data, moments)
         basis, history = nullspace(self._finder(moments, data), moments, rank, verbose=self.verbose)
         center = moments.mean_x if self.fit_intercept else None
-        value = history[-1].value if history else float("nan")
-        return Solution(basis, basis.T, center, "inlp", value, history)
+        return Solution(basis, basis.T, center, "inlp", history)
 
     @property
     def _inner_tol(self) -> float:

@@ -148,7 +148,7 @@ class LEACE(BaseEraser):
             eps=moments.eps,
             rank=None if self.rank == "auto" else self.rank,
         )
-        plain = Solution(left, right, moments.mean_x, "closed_form", 0.0, HISTORY)
+        plain = Solution(left, right, moments.mean_x, "closed_form", HISTORY)
         if self.predictor == "linear":
             return plain
         assert data is not None  # nothing is streamed
@@ -259,4 +259,4 @@ class SPLINCE(BaseEraser):
             left, right = least_change_keeping(
                 *covariances, task.cov_xz, task.cov_zz, eps=moments.eps
             )
-        return Solution(left, right, moments.mean_x, "closed_form", 0.0, HISTORY)
+        return Solution(left, right, moments.mean_x, "closed_form", HISTORY)

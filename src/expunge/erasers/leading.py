@@ -58,7 +58,7 @@ class _LeadingDirections(BaseEraser):
         if rank < own.shape[1]:
             U, s, _ = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
             left, value = fix_signs(U[:, :rank]), float(s[rank])
-        return Solution(left, left.T, moments.mean_x, "closed_form", value, (Step(1, value),))
+        return Solution(left, left.T, moments.mean_x, "closed_form", (Step(1, value),))
 
 
 @register

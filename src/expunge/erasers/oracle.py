@@ -101,7 +101,6 @@ def _told(moments: Moments, maps: Array | None = None) -> Solution:
         np.zeros((0, d)),
         moments.mean_x,
         "closed_form",
-        0.0,
         (Step(1, 0.0),),
         shift=regression(moments.xz, moments.zz),
         maps=maps,
@@ -277,7 +276,7 @@ class QuadraticLEACE(_Conditional):
             eps=moments.eps,
         )
         left, right = sd[:, None] * left, right / sd
-        return Solution(left, right, moments.mean_x, "closed_form", 0.0, (Step(1, 0.0),))
+        return Solution(left, right, moments.mean_x, "closed_form", (Step(1, 0.0),))
 
     def _rule(self, part: Moments) -> str | float:
         """How to shrink the covariance of a class: where it has few rows."""

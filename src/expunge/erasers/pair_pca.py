@@ -153,7 +153,7 @@ class PairPCA(BaseEraser):
         U = fix_signs(V[:, :rank])
         U[np.diag(covariance) == 0] = 0.0  # no rounding in a column that never varies
         value = float(values[rank]) if rank < len(values) else 0.0
-        return Solution(U, U.T, None, "closed_form", value, (Step(1, value),), values)
+        return Solution(U, U.T, None, "closed_form", (Step(1, value),), values)
 
 
 class _Sets:

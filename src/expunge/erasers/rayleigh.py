@@ -104,7 +104,7 @@ class RayleighEraser(BaseEraser):
     @property
     def value_(self) -> float:
         """Value of the game, λ_{K+1}."""
-        return self._settled()[2].value
+        return self.history_[-1].value
 
     def _needs_concept(self) -> bool:
         return isinstance(self.objective, str) and self.objective in ("pls", "cca")
@@ -150,7 +150,7 @@ class RayleighEraser(BaseEraser):
             A = -Sxx if isinstance(self.objective, str) else np.asarray(self.objective, float)
             left, value = _smallest(A, 1 if self.rank == "auto" else self.rank)
             right = left.T
-        return Solution(left, right, center, "closed_form", value, (Step(1, value),))
+        return Solution(left, right, center, "closed_form", (Step(1, value),))
 
     def _by_covariance(self, moments: Moments, Sxx: Array) -> tuple[Array, Array, float]:
         """Factors and value for the objectives that are a product of covariances."""

@@ -222,9 +222,7 @@ class RLACE(BaseEraser):
         left, right = found.basis, found.basis.T
         if game.units is not None:
             left, right = left * game.units[:, None], right / game.units
-        return Solution(
-            left, right, center, solver.name, found.value, found.history, found.spectrum
-        )
+        return Solution(left, right, center, solver.name, found.history, found.spectrum)
 
     def _game(self, seen: Statistics, data: Data | None) -> Game:
         moments, units = seen.moments, None

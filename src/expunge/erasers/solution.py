@@ -27,9 +27,8 @@ class Solution:
         Factors of the erasure; see `Erasure`.
     solver : str
         What was run.
-    value : float
-        The objective reached, in the method's own terms.
     history : tuple of Step
+        Of the objective, in the method's own terms.
     spectrum : array of shape (d,) or None
         Eigenvalues before rounding, where a solver relaxed the problem.
     shift : array of shape (d, m) or None
@@ -47,7 +46,6 @@ class Solution:
     right: Array
     center: Array | None
     solver: str
-    value: float
     history: tuple[Step, ...]
     spectrum: Array | None = None
     shift: Array | None = None

@@ -171,7 +171,7 @@ def _kept(before: Array, after: Array, moments: Moments, noise: Array | float = 
             np.divide(part, before, out=np.ones_like(before), where=before > 0)
             for part in (after, sure)
         )
-    units = np.clip(np.where(spread > 0, spread, 1.0) * np.sqrt(sure), least, spread)
+    units = np.clip(spread * np.sqrt(sure), least, spread)
     rounding = ROUNDING * (size + spread.max(initial=0.0))
     written = np.where(np.sqrt(after) > rounding, np.sqrt(after), 0.0)
     units = np.where(whole > 0, units, written)  # a constant column that was written to
