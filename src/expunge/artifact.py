@@ -45,6 +45,7 @@ KEY = "expunge"
 CHECKSUM = "checksum"  # the first of all keys in order, so the first such digits in the file are it
 OPEN = "0" * 64
 DEPTH = 100  # levels of meta data; what walks through them would run out of stack
+PLAIN = (str, int, float)  # most of meta data, and quick to tell from what may hold more
 CHUNK = 1 << 20  # bytes hashed at once
 
 Header = dict[str, Any]
@@ -208,7 +209,7 @@ def is_deep(value: Any) -> bool:
         level = [
             part
             for item in level
-            if isinstance(item, Mapping | list | tuple)
+            if not isinstance(item, PLAIN) and isinstance(item, Mapping | list | tuple)
             for part in (item.values() if isinstance(item, Mapping) else item)
         ]
         if not level:

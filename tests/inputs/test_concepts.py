@@ -184,3 +184,18 @@ def test_a_chunk_may_hold_one_class():
 def test_messages_name_the_concept_and_its_owner():
     assert "gender" in str(assert_refused("samples", check_concept, [1, 2], 3, name="gender"))
     assert_refused("^LEACE requires", check_concept, None, 3, owner="LEACE")
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int16, np.int64, np.uint8, np.uint64])
+@pytest.mark.parametrize("spread", [1, 50, 10**9])
+def test_classes_of_whole_numbers_are_those_that_sorting_finds(dtype, spread):
+    rng = np.random.default_rng(spread)
+    kinds = rng.integers(-spread, spread + 1, 7)
+    y = rng.choice(kinds, 200).astype(dtype)
+    y[0] = 0
+    found, codes = np.unique(y, return_inverse=True)
+    concept = check_concept(y, 200)
+    assert [type(label) for label in concept.labels] == [type(v) for v in found.tolist()]
+    assert concept.labels == tuple(found.tolist())
+    np.testing.assert_array_equal(concept.values, codes)
+    assert concept.values.dtype == codes.dtype

@@ -47,6 +47,7 @@ ConceptType = ConceptKind | Mapping[str, ConceptKind]  # of one concept, or of s
 
 EXACT = 2.0**53  # floats beyond this are all whole
 MANY = 20  # classes from which whole numbers stored as floats look like amounts
+COUNTED = 1 << 16  # a range of whole numbers in which counting beats sorting
 
 OF_TARGET_TYPE: dict[str, str] = {
     "binary": "classes",
@@ -307,10 +308,23 @@ def _classes(values: NDArray[Any], name: str, whole: bool, concept_type: Concept
             "Pass a single column",
         )
     values = plain_labels(values, name)
-    found, codes = np.unique(values, return_inverse=True)
+    found, codes = _distinct(values)
     labels: tuple[Label, ...] = tuple(found.tolist())
     check_classes(labels, len(values), name, whole, values.dtype, concept_type)
-    return Concept("classes", codes.reshape(-1), labels)
+    return Concept("classes", codes, labels)
+
+
+def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Distinct labels in order, and which of them each row has; near whole numbers are counted."""
+    if values.dtype.kind in "bi" and values.size:
+        low, high = int(values.min()), int(values.max())
+        if high - low < COUNTED:
+            place = values.astype(np.int64) - low
+            there = np.bincount(place) > 0
+            found = (np.flatnonzero(there) + low).astype(values.dtype)
+            return found, (np.cumsum(there) - 1)[place]
+    found, codes = np.unique(values, return_inverse=True)
+    return found, codes.reshape(-1)
 
 
 def check_classes(
