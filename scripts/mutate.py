@@ -8,7 +8,8 @@ A mutant is the source with one small change. What cannot change behaviour is le
 annotations, imports, decorators, asserts, what is passed to `raise` and to `warnings.warn`,
 keywords that only check or save work, the order in which a maximum takes its arguments, None for a
 False that is returned, one more of a size at the top of a module (`LARGE`), one more try of a loop
-that leaves when it is done, and whether a threshold that has a name (`x <= LIMIT`) counts itself.
+that leaves when it is done, twice a tolerance below 1e-6, and whether a threshold that has a name
+or is a product (`x <= LIMIT`, `x <= 2 * target`) counts itself.
 
 Tests are found by a rule: those that mirror a module (tests/game for src/expunge/game,
 tests/test_moments*.py for moments.py) and those in `SHARED`, for whatever is fitted. They run once
@@ -67,6 +68,7 @@ HARMLESS = {
     "optimize",
 }
 COMMUTATIVE = {"max", "min", "np.maximum", "np.minimum", "np.array_equal"}
+TOLERANCE = 1e-6  # twice a number below it is as good
 LARGE = 10  # a whole number at the top of a module from which on one more is none
 OPTIONS = ["-x", "-q", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestWarning"]
 SLOW, ENOUGH = 4, 40  # seconds under the tracer after which a test, and the rest of a file, is left
@@ -146,6 +148,7 @@ class Finder(ast.NodeVisitor):
         self.functions: list[ast.AST] = []
         self.seen_by: list[tuple[int, ...]] = [()]
         self.found: list[Mutant] = []
+        self.numbers: set[ast.AST] = set()
         assigned = [node for node in self.tree.body if isinstance(node, ast.Assign)]
         self.constants = {ast.unparse(target) for node in assigned for target in node.targets}
         self.uses = defaultdict(list)  # name -> lines of functions that read it
@@ -249,9 +252,10 @@ class Finder(ast.NodeVisitor):
             self.visit(statement)
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        """Another comparison; whether a threshold with a name counts itself is left alone."""
+        """Another comparison; whether a threshold counts itself is left alone."""
         sides = {n.id for n in [node.left, *node.comparators] if isinstance(n, ast.Name)}
-        named = not sides.isdisjoint(self.constants)
+        parts = [node.left, *node.comparators]
+        named = not sides.isdisjoint(self.constants) or any(map(_is_scaled, parts))
         for i, op in enumerate(node.ops):
             others = COMPARISONS[type(op)]
             for other in others[1:] if named and len(others) > 1 else others:
@@ -264,7 +268,7 @@ class Finder(ast.NodeVisitor):
         """Another operation, or a product the other way round."""
         if type(node.op) in ARITHMETIC and not _is_text(node.left) and not _is_text(node.right):
             self.with_change(node, "arithmetic", op=ARITHMETIC[type(node.op)]())
-        elif isinstance(node.op, ast.MatMult):
+        elif isinstance(node.op, ast.MatMult) and node not in self.numbers:
             self.with_change(node, "product turned", left=node.right, right=node.left)
         self.generic_visit(node)
 
@@ -285,7 +289,7 @@ class Finder(ast.NodeVisitor):
             self.add(node, "constant", repr(not node.value))
         elif isinstance(node.value, int) and (self.functions or node.value < LARGE):
             self.add(node, "constant", repr(node.value + 1))
-        elif isinstance(node.value, float):
+        elif isinstance(node.value, float) and not 0 < abs(node.value) < TOLERANCE:
             self.add(node, "constant", repr(2 * node.value if node.value else 1.0))
 
     def visit_Return(self, node: ast.Return) -> None:
@@ -336,6 +340,8 @@ class Finder(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         """The first two arguments the other way round."""
+        if ast.unparse(node.func) == "float" and isinstance(node.args[0], ast.BinOp):
+            self.numbers.add(node.args[0])  # of two vectors, if it is a product
         plain = not any(isinstance(a, ast.Starred) for a in node.args[:2])
         same = {"isinstance", "getattr", "hasattr"} | COMMUTATIVE
         if len(node.args) >= 2 and plain and ast.unparse(node.func) not in same:
@@ -348,6 +354,11 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
+
+
+def _is_scaled(node: ast.AST) -> bool:
+    """Whether it is a product of real numbers, which nothing is equal to but by chance."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div)
 
 
 def _is_count(node: ast.AST) -> bool:
