@@ -140,3 +140,11 @@ def test_the_hinge_is_rounded_ever_less():
     widths = [part.width for part in Hinge().surrogates]
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] == 1e-3
+
+
+@pytest.mark.parametrize("only", [0, 1])
+def test_a_class_with_all_of_the_weight_is_all_but_certain(only):
+    Y = Logistic().encode(np.array([[0.0], [1.0]]), "labels")
+    w = np.array([[1.0 - only], [float(only)]])
+    (b,) = Logistic().null_intercept(Y, w)
+    assert 30 < b * (2 * only - 1) < 40
