@@ -16,7 +16,7 @@ from expunge.rows.dask_rows import DaskRows, cluster_rows
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
 
-__all__ = ["apply", "array_of", "check", "rows_of", "table"]
+__all__ = ["apply", "array_of", "check", "labels_of", "rows_of", "table"]
 
 
 def check(X: Any, name: str) -> None:
@@ -65,6 +65,12 @@ def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
 def _names_in(values: Any, columns: list[str]) -> list[str]:
     """Names of columns; a list is names if all of it is: the number of rows is not known here."""
     return names_in(values, columns, len(values) if isinstance(values, list | tuple) else 0)
+
+
+def labels_of(y: Any) -> Any:
+    """A frame of labels as a frame here: its columns may be several concepts; others stay."""
+    frame = not isinstance(y, PartedColumn) and collection(y) == "DataFrame"
+    return y.compute() if frame else y
 
 
 def array_of(X: Any) -> NDArray[Any]:

@@ -7,6 +7,7 @@ columns beside the vectors. Nothing is read before it is asked for, and nothing 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from expunge.addresses import Where
 from expunge.errors import InputError
 from expunge.files.formats import ending_of, format_of, open_file
-from expunge.files.naming import check_name, choose_columns
+from expunge.files.naming import check_name, choose_columns, listed
 from expunge.files.table import VectorFile
 from expunge.files.vector_columns import VectorColumns
 from expunge.optional import require
@@ -160,6 +161,7 @@ class FrameParts(Parts):
     ) -> None:
         self.frame, self.runner = frame, runner
         names = [str(name) for name in frame.columns]
+        _refuse_twice(names)
         meta = frame._meta
         self.keys = dict(zip(names, frame.columns, strict=True))
         kinds = {name: meta.dtypes.iloc[at] for at, name in enumerate(names)}
@@ -186,8 +188,11 @@ class FrameParts(Parts):
         if self.listed:
             sample = np.asarray(first[chosen[0]])
             inner = getattr(kinds[chosen[0]], "pyarrow_dtype", None)  # of a list of Arrow
-            kind = sample.dtype if inner is None else inner.value_type.to_pandas_dtype()
-            self.n_features, self.dtype = int(sample.size), np.dtype(kind)
+            if inner is not None:
+                kind = np.dtype(inner.value_type.to_pandas_dtype())
+            else:  # after a list of whole numbers, others may have fractions
+                kind = sample.dtype if sample.dtype.kind == "f" else np.dtype(np.float64)
+            self.n_features, self.dtype = int(sample.size), kind
         else:
             self.n_features = len(chosen)
             types = [getattr(kinds[name], "numpy_dtype", kinds[name]) for name in chosen]
@@ -225,6 +230,16 @@ class FrameParts(Parts):
         """Lazy arrays (k,) of another column."""
         key = self.keys[check_name(name, self.columns, "column", "the frame")]
         return each(series_values, self.frame[key].to_delayed())
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    """Refuse columns that cannot be told apart by name."""
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise InputError(
+            "The frame has several columns of the same name",
+            listed(twice),
+            "Give every column a name of its own, as text too",
+        )
 
 
 def _head(frame: Any) -> Any:
@@ -273,6 +288,8 @@ def frame_matrix(
            [3., 4.]])
     """
     if not listed:
+        if dtype.kind != "f" and _has_gaps(frame):
+            dtype = np.dtype(np.float64)  # NaN, which is refused by whoever reads it
         return np.ascontiguousarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
     values = _listed(frame.iloc[:, 0])
     if not values:
@@ -290,6 +307,15 @@ def frame_matrix(
         f"row {odd} of partition {number}: {str(values[odd])[:60]}",
         "Drop this row, or mend it",
     )
+
+
+def _has_gaps(frame: Any) -> bool:
+    """Whether columns that are said to be whole numbers or booleans hold something else."""
+    kinds = list(frame.dtypes)
+    if any(kind.kind == "f" for kind in kinds):
+        return True
+    nullable = [at for at, kind in enumerate(kinds) if not isinstance(kind, np.dtype)]
+    return bool(frame.iloc[:, nullable].isna().to_numpy().any())
 
 
 def _listed(column: Any) -> list[Any]:

@@ -213,7 +213,8 @@ class DaskRows(Rows):
             )
         if sizes != self.parts.sizes:
             array = require("dask.array", "dask")
-            kind = values.dtype if getattr(values.dtype, "kind", "") in "fiub" else np.dtype(object)
+            plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "fiub"
+            kind = values.dtype if plain else np.dtype(object)
             chunks = [
                 array.from_delayed(part, (size,), kind)
                 for part, size in zip(lazy, sizes, strict=True)
