@@ -133,3 +133,24 @@ def test_a_missing_label_says_from_where_its_row_is_counted(data):
         ex.InputError, match="position 49, counted within partition 4, which begins at row 151"
     ):
         ex.LEACE().fit(lazily(frame), concept="z")
+
+
+# -- which columns are the vectors ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["name", "values"])
+def test_all_numbers_that_nothing_names_are_vectors_as_in_memory(data, given):
+    frame = pd.DataFrame(data.X, columns=[f"e{j}" for j in range(8)])
+    frame["age"], frame["old"] = np.arange(N) % 90 + 9 * codes(data), codes(data) > 0
+    whole = frame if given == "values" else frame.assign(z=np.asarray(data.y))
+    y = {"y": np.asarray(data.y)} if given == "values" else {"concept": "z"}
+    expected = ex.LEACE().fit(whole, **y)
+    assert expected.n_features_in_ == 10
+    found = ex.LEACE().fit(lazily(whole), **y)
+    same_fit(found, expected)
+    clean = found.transform(lazily(whole)).compute()
+    means = clean.groupby(np.asarray(data.y))["age"].mean()
+    assert np.ptp(frame.groupby(np.asarray(data.y))["age"].mean()) > 5
+    assert np.ptp(means) < 1e-6
+    chosen = ex.LEACE().fit(lazily(whole), **y, vectors="e*")
+    assert chosen.n_features_in_ == 8

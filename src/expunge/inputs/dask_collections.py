@@ -44,7 +44,11 @@ def check(X: Any, name: str) -> None:
 
 def rows_of(X: Any) -> DaskRows:
     """A checked collection as rows, where it is."""
-    return cluster_rows(X)
+    return _frame_rows(X, []) if collection(X) == "DataFrame" else cluster_rows(X)
+
+
+def _frame_rows(X: Any, named: list[str]) -> DaskRows:
+    return DaskRows(FrameParts(X, Runner(None), named=named))
 
 
 def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
@@ -58,7 +62,7 @@ def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
     if vectors is None:
         columns = [str(name) for name in X.columns]
         beside = [name for values in named for name in _names_in(values, columns)]
-        return DaskRows(FrameParts(X, Runner(None), named=beside))
+        return _frame_rows(X, beside)
     return cluster_rows(X, vectors=vectors)
 
 

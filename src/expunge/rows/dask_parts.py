@@ -151,13 +151,14 @@ class FrameParts(Parts):
     runner : Runner
     vectors : str or sequence of str, optional
         Which columns, as in `open_rows`.
-    named : sequence of str
-        Columns that are something else, as the concept. Where there are such and all others are
-        numbers, these are the vectors, as of a frame in memory; else the floats among them.
+    named : sequence of str, optional
+        Columns that are something else, as the concept. Where all others are numbers, these are the
+        vectors, as of a frame in memory; else those of them that `open_rows` would take, which is
+        also what None, that nobody knows yet, gives.
     """
 
     def __init__(
-        self, frame: Any, runner: Runner, vectors: Any = None, named: Sequence[str] = ()
+        self, frame: Any, runner: Runner, vectors: Any = None, named: Sequence[str] | None = None
     ) -> None:
         self.frame, self.runner = frame, runner
         names = [str(name) for name in frame.columns]
@@ -169,7 +170,7 @@ class FrameParts(Parts):
         first = self._first_row(
             [vectors] if isinstance(vectors, str) and vectors in maybe else maybe
         )
-        free = [name for name in names if name not in named]
+        free = [name for name in names if name not in (named or ())]
         lists = [name for name in maybe if _is_list(first.get(name))]
         floats = [name for name in free if getattr(kinds[name], "kind", "") == "f"]
         numbers = {
@@ -177,9 +178,11 @@ class FrameParts(Parts):
             for name, kind in kinds.items()
         }
         plain = [name for name in free if numbers[name] and name not in lists]
-        if vectors is None and not lists and (not floats or (named and plain == free)):
-            floats = plain  # nothing but whole numbers, or nothing but numbers beside the concept
         own = [name for name in lists if name in free]
+        if vectors is None and named is not None and plain and plain == free:
+            vectors = plain  # nothing but numbers beside the concept
+        elif not own and not floats:
+            floats = plain  # nothing but whole numbers
         chosen = choose_columns(own, floats, numbers, vectors, "the frame")
         self.listed = chosen[0] in lists
         self.chosen = tuple(chosen)
