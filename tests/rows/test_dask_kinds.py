@@ -81,6 +81,16 @@ def test_whole_numbers_in_the_first_list_cut_nothing_off_the_others(data):
     np.testing.assert_allclose(np.stack(clean["v"]), expected.transform(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("vectors", [None, "v"])
+def test_lists_that_dask_made_text_of_are_told(data, vectors):
+    ddf = dd.from_pandas(pd.DataFrame({"v": list(data.X), "z": np.asarray(data.y)}), 2)
+    with pytest.raises(ex.InputError, match=r"'v' holds lists as text.*convert-string"):
+        ex.LEACE().fit(ddf, concept="z", vectors=vectors)
+    with dask.config.set({"dataframe.convert-string": False}):
+        ddf = dd.from_pandas(pd.DataFrame({"v": list(data.X), "z": np.asarray(data.y)}), 2)
+    same_fit(ex.LEACE().fit(ddf, concept="z", vectors=vectors), ex.LEACE().fit(data.X, data.y))
+
+
 @pytest.mark.parametrize("twice", ["a", 1])
 def test_columns_of_one_name_are_refused(twice):
     names = ["b", "1", "a", twice, "c"]

@@ -183,7 +183,11 @@ class FrameParts(Parts):
             vectors = plain  # nothing but numbers beside the concept
         elif not own and not floats:
             floats = plain  # nothing but whole numbers
-        chosen = choose_columns(own, floats, numbers, vectors, "the frame")
+        try:
+            chosen = choose_columns(own, floats, numbers, vectors, "the frame")
+        except InputError:
+            self._refuse_lists_as_text([name for name in free if not numbers[name]])
+            raise
         self.listed = chosen[0] in lists
         self.chosen = tuple(chosen)
         self.known_as = VectorColumns(tuple(self.keys[name] for name in chosen), lists=self.listed)
@@ -204,6 +208,18 @@ class FrameParts(Parts):
     def choosing(self, names: Sequence[Any]) -> FrameParts:
         """The same partitions with other columns as vectors."""
         return FrameParts(self.frame, self.runner, [str(name) for name in names])
+
+    def _refuse_lists_as_text(self, names: Sequence[str]) -> None:
+        """Refuse lists that Dask has made text of, which it does when it takes over a frame."""
+        for name, value in self._first_row(names).items():
+            if isinstance(value, str) and value.startswith("["):
+                raise InputError(
+                    f"The column {name!r} holds lists as text: Dask makes text of columns of "
+                    "objects",
+                    f"{value[:40]!r} in the first row",
+                    'Call dask.config.set({"dataframe.convert-string": False}) before the frame '
+                    "is made, or give the column a type of Arrow, or pass a Dask Array",
+                )
 
     def _first_row(self, names: Sequence[str]) -> dict[str, Any]:
         """The first row of some columns, from the first partition that has one."""
