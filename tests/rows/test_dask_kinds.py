@@ -4,6 +4,7 @@ import warnings
 from itertools import pairwise
 
 import dask
+import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -143,6 +144,30 @@ def test_a_missing_label_says_from_where_its_row_is_counted(data):
         ex.InputError, match="position 49, counted within partition 4, which begins at row 151"
     ):
         ex.LEACE().fit(lazily(frame), concept="z")
+
+
+@pytest.mark.parametrize("kind", ["name", "array"])
+def test_an_audit_takes_ids_from_the_cluster(data, kind):
+    frame = pd.DataFrame(data.X, columns=NAMES).assign(z=np.asarray(data.y), who=np.arange(N) // 4)
+    eraser = ex.LEACE().fit(frame[:200], concept="z", vectors=NAMES)
+    fresh = frame[200:]
+    ids = fresh["who"].to_numpy()
+    terms = {"probes": "linear"}
+    expected = ex.audit(eraser, None, None, fresh, "z", ids=ids, **terms).to_dict()
+    alone = ex.audit(eraser, None, None, fresh, "z", **terms).to_dict()
+    assert expected["verdict"] != alone["verdict"]  # there are fewer of them than rows
+    ddf = lazily(fresh, (0, 0, 90, 200))
+    ids = "who" if kind == "name" else da.from_array(ids, chunks=70)
+    found = ex.audit(eraser, None, None, ddf, "z", ids=ids, **terms).to_dict()
+    assert found["verdict"] == expected["verdict"]
+
+
+def test_an_audit_names_the_row_with_nan(data):
+    eraser = ex.LEACE().fit(data.X[:200], data.y[:200])
+    X = data.X[200:].copy()
+    X[150, 2] = np.nan
+    with pytest.raises(ex.InputError, match=r"NaN.*row 150, column 2"):
+        ex.audit(eraser, None, None, da.from_array(X, chunks=(70, 8)), data.y[200:])
 
 
 # -- which columns are the vectors ---------------------------------------------------------------

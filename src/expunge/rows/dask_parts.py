@@ -567,6 +567,10 @@ class PartedColumn:
         sizes = tuple(map(len, own))
         return PartedColumn(each(_some, self.parts, own), sizes, self.runner)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All values, here: for whoever asks NumPy for them."""
+        return np.asarray(self.gather(), dtype)
+
     def each(self, work: Callable[[NDArray[Any]], NDArray[Any]]) -> PartedColumn:
         """What a function gives of the values of each partition, one for each; lazily."""
         return PartedColumn(each(work, self.parts), self.sizes, self.runner)
