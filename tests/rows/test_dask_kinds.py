@@ -92,6 +92,33 @@ def test_lists_that_dask_made_text_of_are_told(data, vectors):
     same_fit(ex.LEACE().fit(ddf, concept="z", vectors=vectors), ex.LEACE().fit(data.X, data.y))
 
 
+def test_masked_entries_are_refused(data):
+    hidden = da.ma.masked_greater(da.from_array(data.X, chunks=(150, 4)), 2.0)
+    open_ = da.ma.masked_greater(da.from_array(data.X, chunks=(150, 4)), 1e9)
+    eraser = ex.LEACE().fit(data.X, data.y)
+    same_fit(ex.LEACE().fit(open_, data.y), eraser)
+    np.testing.assert_allclose(eraser.transform(open_), eraser.transform(data.X), atol=1e-9)
+    y = da.ma.masked_equal(da.from_array(codes(data), chunks=100), 1)
+    wide = da.ma.masked_equal(da.from_array(np.eye(4)[codes(data)], chunks=100), 1)
+    for call in (
+        lambda: ex.LEACE().fit(hidden, data.y),
+        lambda: eraser.transform(hidden).compute(),
+        lambda: ex.LEACE().fit(open_, y),
+        lambda: ex.LEACE().fit(data.X, y),
+        lambda: ex.LEACE().fit(open_, wide),
+        lambda: ex.LEACE().fit(open_, data.y, sample_weight=y),
+    ):
+        with pytest.raises(ex.InputError, match="masked entries"):
+            call()
+
+
+@pytest.mark.parametrize("kind", [object, str])
+def test_arrays_that_hold_no_numbers_are_refused(data, kind):
+    X = da.from_array(data.X.astype(kind), chunks=(150, 8))
+    with pytest.raises(ex.InputError, match="not numeric"):
+        ex.LEACE().fit(X, data.y)
+
+
 @pytest.mark.parametrize("twice", ["a", 1])
 def test_columns_of_one_name_are_refused(twice):
     names = ["b", "1", "a", twice, "c"]

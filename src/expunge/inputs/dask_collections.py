@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.inputs.columns import names_in
 from expunge.rows.dask_graph import Runner
-from expunge.rows.dask_parts import FrameParts, PartedColumn, collection
+from expunge.rows.dask_parts import FrameParts, PartedColumn, collection, unmasked
 from expunge.rows.dask_rows import DaskRows, cluster_rows
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def array_of(X: Any) -> NDArray[Any]:
     """A collection as an array here: for labels and weights, which are small."""
     if isinstance(X, PartedColumn):
         return X.gather()
-    found = X.compute()
+    found = (unmasked(X) if collection(X) == "Array" else X).compute()
     return np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "PartedColumn",
     "Parts",
     "frame_matrix",
+    "unmasked",
 ]
 
 NAMED = (".npz", ".parquet", ".arrow", ".feather", ".safetensors", ".csv", ".tsv")
@@ -95,6 +96,11 @@ class ArrayParts(Parts):
     """
 
     def __init__(self, X: Any, runner: Runner) -> None:
+        if X.dtype.kind not in "fiub":
+            raise InputError(
+                "X is not numeric", f"a Dask Array of type {X.dtype}", "Pass X.astype(float)"
+            )
+        X = unmasked(X)
         self.X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         self.runner, self.n_features, self.dtype = runner, int(X.shape[1]), np.dtype(X.dtype)
 
@@ -110,6 +116,33 @@ class ArrayParts(Parts):
         if not any(np.isnan(size) for size in known):
             return tuple(int(size) for size in known)
         return tuple(self.runner.compute(each(len, self.vectors)))
+
+
+def unmasked(X: Any) -> Any:
+    """A Dask Array without a mask, which refuses masked entries when it is computed.
+
+    Parameters
+    ----------
+    X : dask.array.Array
+
+    Returns
+    -------
+    dask.array.Array
+        Any that is not masked is given back as it is.
+    """
+    if not isinstance(X._meta, np.ma.MaskedArray):
+        return X
+    return X.map_blocks(_unmasked_chunk, dtype=X.dtype, meta=np.asarray(X._meta))
+
+
+def _unmasked_chunk(X: NDArray[Any]) -> NDArray[Any]:
+    if hidden := int(np.ma.getmaskarray(X).sum()):
+        raise InputError(
+            "A Dask Array has masked entries",
+            f"{hidden} masked of {X.size} in a chunk",
+            "Fill them, e.g. by dask.array.ma.filled(X, 0), or drop those rows first",
+        )
+    return np.asarray(X)
 
 
 class ChangedParts(Parts):

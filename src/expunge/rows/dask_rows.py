@@ -37,6 +37,7 @@ from expunge.rows.dask_parts import (
     Parts,
     collection,
     series_values,
+    unmasked,
 )
 from expunge.rows.dask_writing import write_parts
 from expunge.rows.dense import DenseRows
@@ -199,7 +200,7 @@ class DaskRows(Rows):
             lazy = each(series_values, values.to_delayed())
             sizes = tuple(self.runner.compute(each(len, lazy)))
         else:
-            values = values[:, 0] if values.ndim == 2 else values
+            values = unmasked(values[:, 0] if values.ndim == 2 else values)
             lazy = list(values.to_delayed().ravel())
             sizes = values.chunks[0]
             if any(np.isnan(size) for size in sizes):
