@@ -101,7 +101,7 @@ def test_labels_in_a_list_are_no_names():
 def test_a_frame_goes_in_and_a_frame_comes_out():
     _, frame = people()
     ddf = dd.from_pandas(frame, npartitions=4)
-    eraser = ex.LEACE().fit(ddf, concept="job")
+    eraser = ex.LEACE().fit(ddf, concept="job", vectors="e*")
     clean = eraser.transform(ddf)
     assert isinstance(clean, dd.DataFrame)
     assert (clean.npartitions, clean.divisions) == (4, ddf.divisions)
@@ -153,11 +153,11 @@ def test_several_concepts_and_a_task():
     _, frame = people()
     ddf = dd.from_pandas(frame, npartitions=4)
     X = frame.filter(regex=r"e\d").to_numpy()
-    both = ex.LEACE().fit(ddf, ["job", "w"])
+    both = ex.LEACE().fit(ddf, ["job", "w"], vectors="e*")
     same_map(both, ex.LEACE().fit(X, {"job": frame["job"], "w": frame["w"]}))
     frame["t"] = (frame["age"] > 40).astype(int)
     ddf = dd.from_pandas(frame, npartitions=4)
-    found = ex.SPLINCE().fit(ddf, "t", concept="job")
+    found = ex.SPLINCE().fit(ddf, "t", concept="job", vectors="e*")
     same_map(found, ex.SPLINCE().fit(X, frame["t"], concept=frame["job"]))
 
 
@@ -165,7 +165,7 @@ def test_told_at_transform_time():
     _, frame = people()
     ddf = dd.from_pandas(frame, npartitions=4)
     X = frame.filter(regex=r"e\d").to_numpy()
-    found = ex.OracleLEACE().fit(ddf, concept="job")
+    found = ex.OracleLEACE().fit(ddf, concept="job", vectors="e*")
     clean = found.transform(ddf, concept="job")
     assert clean.divisions == ddf.divisions
     expected = ex.OracleLEACE().fit(X, frame["job"]).transform(X, concept=frame["job"])
@@ -338,7 +338,7 @@ def test_audit_and_certify():
     ddf = dd.from_pandas(frame, npartitions=4)
     X = frame.filter(regex=r"e\d").to_numpy()
     train, test = ddf.partitions[:2], ddf.partitions[2:]
-    eraser = ex.LEACE().fit(train, concept="job")
+    eraser = ex.LEACE().fit(train, concept="job", vectors="e*")
     found = ex.audit(eraser, train, "job", test, "job")
     half = len(train)
     expected = ex.audit(eraser, X[:half], frame["job"][:half], X[half:], frame["job"][half:])
@@ -392,7 +392,7 @@ def test_folders_of_files_are_written_as_one_machine_writes_them(tmp_path):
 def test_frames_and_arrays_are_written_to_folders(tmp_path):
     data, frame = people()
     ddf = dd.from_pandas(frame, npartitions=3)
-    eraser = ex.LEACE().fit(ddf, concept="job")
+    eraser = ex.LEACE().fit(ddf, concept="job", vectors="e*")
     clean = eraser.transform(ddf, out=tmp_path / "frames")
     assert clean.n_samples == 600
     assert "job" in clean.columns

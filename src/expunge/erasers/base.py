@@ -473,7 +473,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     def _table(self, X: Any) -> Any:
         """New rows: of a table, the columns of the fit."""
         found = rows_of_table(X, known=self._seen.columns, in_order=False)
-        _check_feature_names(self, frame_of(found), reset=False)
+        frame = frame_of(found)
+        if columns_of(frame) is None:  # those of files and of a cluster were found by name
+            _check_feature_names(self, frame, reset=False)
         return found
 
     def _check_routed(self, concept: Any) -> None:

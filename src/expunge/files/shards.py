@@ -151,7 +151,8 @@ class ShardedFile(VectorFile):
         return found
 
     def _column(self, name: str) -> NDArray[Any]:
-        parts = [(shard, shard.column(name)) for shard in self.shards if shard.n]
+        filled = [shard for shard in self.shards if shard.n] or self.shards[:1]
+        parts = [(shard, shard.column(name)) for shard in filled]
         known = [(shard, kind) for shard, part in parts if (kind := _nature(part))]
         for shard, kind in known:
             if kind != known[0][1]:  # put together, numbers would become text: other labels

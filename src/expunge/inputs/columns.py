@@ -47,6 +47,9 @@ def by_name(values: Any, rows: Any, name: str = "y") -> Any:
         ...
     expunge.errors.InputError: y names a column, but these rows have none. Received 'gender'. ...
     """
+    home = home_of(values)
+    if hasattr(home, "labels_of"):
+        values = home.labels_of(values)
     if not isinstance(rows, Rows):
         return values
     if isinstance(values, str):

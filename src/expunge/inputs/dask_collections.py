@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.inputs.columns import names_in
 from expunge.rows.dask_graph import Runner
-from expunge.rows.dask_parts import FrameParts, PartedColumn, collection
+from expunge.rows.dask_parts import FrameParts, PartedColumn, collection, unmasked
 from expunge.rows.dask_rows import DaskRows, cluster_rows
 
 if TYPE_CHECKING:
     from expunge.erasure import Erasure
 
-__all__ = ["apply", "array_of", "check", "rows_of", "table"]
+__all__ = ["apply", "array_of", "check", "labels_of", "rows_of", "table"]
 
 
 def check(X: Any, name: str) -> None:
@@ -44,7 +44,11 @@ def check(X: Any, name: str) -> None:
 
 def rows_of(X: Any) -> DaskRows:
     """A checked collection as rows, where it is."""
-    return cluster_rows(X)
+    return _frame_rows(X, []) if collection(X) == "DataFrame" else cluster_rows(X)
+
+
+def _frame_rows(X: Any, named: list[str]) -> DaskRows:
+    return DaskRows(FrameParts(X, Runner(None), named=named))
 
 
 def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
@@ -58,7 +62,7 @@ def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
     if vectors is None:
         columns = [str(name) for name in X.columns]
         beside = [name for values in named for name in _names_in(values, columns)]
-        return DaskRows(FrameParts(X, Runner(None), named=beside))
+        return _frame_rows(X, beside)
     return cluster_rows(X, vectors=vectors)
 
 
@@ -67,11 +71,17 @@ def _names_in(values: Any, columns: list[str]) -> list[str]:
     return names_in(values, columns, len(values) if isinstance(values, list | tuple) else 0)
 
 
+def labels_of(y: Any) -> Any:
+    """A frame of labels as a frame here: its columns may be several concepts; others stay."""
+    frame = not isinstance(y, PartedColumn) and collection(y) == "DataFrame"
+    return y.compute() if frame else y
+
+
 def array_of(X: Any) -> NDArray[Any]:
     """A collection as an array here: for labels and weights, which are small."""
     if isinstance(X, PartedColumn):
         return X.gather()
-    found = X.compute()
+    found = (unmasked(X) if collection(X) == "Array" else X).compute()
     return np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
 
 

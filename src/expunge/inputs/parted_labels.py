@@ -19,7 +19,7 @@ from expunge.inputs.concepts import ConceptKind, check_classes, check_concept, k
 from expunge.rows.base import Rows
 from expunge.rows.dask_graph import each, tree
 from expunge.rows.dask_parts import PartedColumn
-from expunge.rows.part_sums import Place, codes_of, named_error
+from expunge.rows.part_sums import Place, codes_of
 
 __all__ = ["parted_concept"]
 
@@ -80,7 +80,8 @@ def distinct(values: NDArray[Any], place: Place, name: str) -> NDArray[Any] | No
     try:
         checked = check_concept(values, len(values), concept_type="classes", name=name, whole=False)
     except InputError as error:
-        raise named_error(error, place) from None
+        where = f"counted within partition {place.number}, which begins at row {place.start}"
+        raise InputError(error.problem, f"{error.received}, {where}", error.remedy) from None
     if checked.width > MANY:
         return None
     return np.array(checked.labels)

@@ -201,5 +201,9 @@ def _erase_told(
         out[columns[0]] = found.astype(kind) if kind != np.dtype(object) else found
         return out
     for at, column in enumerate(columns):
-        out[column] = clean[:, at].astype(_kept_column(frame.dtypes[column], dtype), copy=False)
+        kind = _kept_column(frame.dtypes[column], dtype)
+        if isinstance(kind, np.dtype):
+            out[column] = clean[:, at].astype(kind, copy=False)
+        else:  # of pandas or Arrow, with room for missing values
+            out[column] = type(frame[column])(clean[:, at], index=frame.index).astype(kind)
     return out

@@ -7,6 +7,7 @@ columns beside the vectors. Nothing is read before it is asked for, and nothing 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from expunge.addresses import Where
 from expunge.errors import InputError
 from expunge.files.formats import ending_of, format_of, open_file
-from expunge.files.naming import check_name, choose_columns
+from expunge.files.naming import check_name, choose_columns, listed
 from expunge.files.table import VectorFile
 from expunge.files.vector_columns import VectorColumns
 from expunge.optional import require
@@ -34,6 +35,7 @@ __all__ = [
     "PartedColumn",
     "Parts",
     "frame_matrix",
+    "unmasked",
 ]
 
 NAMED = (".npz", ".parquet", ".arrow", ".feather", ".safetensors", ".csv", ".tsv")
@@ -94,6 +96,11 @@ class ArrayParts(Parts):
     """
 
     def __init__(self, X: Any, runner: Runner) -> None:
+        if X.dtype.kind not in "fiub":
+            raise InputError(
+                "X is not numeric", f"a Dask Array of type {X.dtype}", "Pass X.astype(float)"
+            )
+        X = unmasked(X)
         self.X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         self.runner, self.n_features, self.dtype = runner, int(X.shape[1]), np.dtype(X.dtype)
 
@@ -109,6 +116,33 @@ class ArrayParts(Parts):
         if not any(np.isnan(size) for size in known):
             return tuple(int(size) for size in known)
         return tuple(self.runner.compute(each(len, self.vectors)))
+
+
+def unmasked(X: Any) -> Any:
+    """A Dask Array without a mask, which refuses masked entries when it is computed.
+
+    Parameters
+    ----------
+    X : dask.array.Array
+
+    Returns
+    -------
+    dask.array.Array
+        Any that is not masked is given back as it is.
+    """
+    if not isinstance(X._meta, np.ma.MaskedArray):
+        return X
+    return X.map_blocks(_unmasked_chunk, dtype=X.dtype, meta=np.asarray(X._meta))
+
+
+def _unmasked_chunk(X: NDArray[Any]) -> NDArray[Any]:
+    if hidden := int(np.ma.getmaskarray(X).sum()):
+        raise InputError(
+            "A Dask Array has masked entries",
+            f"{hidden} masked of {X.size} in a chunk",
+            "Fill them, e.g. by dask.array.ma.filled(X, 0), or drop those rows first",
+        )
+    return np.asarray(X)
 
 
 class ChangedParts(Parts):
@@ -150,16 +184,18 @@ class FrameParts(Parts):
     runner : Runner
     vectors : str or sequence of str, optional
         Which columns, as in `open_rows`.
-    named : sequence of str
-        Columns that are something else, as the concept. Where there are such and all others are
-        numbers, these are the vectors, as of a frame in memory; else the floats among them.
+    named : sequence of str, optional
+        Columns that are something else, as the concept. Where all others are numbers, these are the
+        vectors, as of a frame in memory; else those of them that `open_rows` would take, which is
+        also what None, that nobody knows yet, gives.
     """
 
     def __init__(
-        self, frame: Any, runner: Runner, vectors: Any = None, named: Sequence[str] = ()
+        self, frame: Any, runner: Runner, vectors: Any = None, named: Sequence[str] | None = None
     ) -> None:
         self.frame, self.runner = frame, runner
         names = [str(name) for name in frame.columns]
+        _refuse_twice(names)
         meta = frame._meta
         self.keys = dict(zip(names, frame.columns, strict=True))
         kinds = {name: meta.dtypes.iloc[at] for at, name in enumerate(names)}
@@ -167,7 +203,7 @@ class FrameParts(Parts):
         first = self._first_row(
             [vectors] if isinstance(vectors, str) and vectors in maybe else maybe
         )
-        free = [name for name in names if name not in named]
+        free = [name for name in names if name not in (named or ())]
         lists = [name for name in maybe if _is_list(first.get(name))]
         floats = [name for name in free if getattr(kinds[name], "kind", "") == "f"]
         numbers = {
@@ -175,10 +211,16 @@ class FrameParts(Parts):
             for name, kind in kinds.items()
         }
         plain = [name for name in free if numbers[name] and name not in lists]
-        if vectors is None and not lists and (not floats or (named and plain == free)):
-            floats = plain  # nothing but whole numbers, or nothing but numbers beside the concept
         own = [name for name in lists if name in free]
-        chosen = choose_columns(own, floats, numbers, vectors, "the frame")
+        if vectors is None and named is not None and plain and plain == free:
+            vectors = plain  # nothing but numbers beside the concept
+        elif not own and not floats:
+            floats = plain  # nothing but whole numbers
+        try:
+            chosen = choose_columns(own, floats, numbers, vectors, "the frame")
+        except InputError:
+            self._refuse_lists_as_text([name for name in free if not numbers[name]])
+            raise
         self.listed = chosen[0] in lists
         self.chosen = tuple(chosen)
         self.known_as = VectorColumns(tuple(self.keys[name] for name in chosen), lists=self.listed)
@@ -186,8 +228,11 @@ class FrameParts(Parts):
         if self.listed:
             sample = np.asarray(first[chosen[0]])
             inner = getattr(kinds[chosen[0]], "pyarrow_dtype", None)  # of a list of Arrow
-            kind = sample.dtype if inner is None else inner.value_type.to_pandas_dtype()
-            self.n_features, self.dtype = int(sample.size), np.dtype(kind)
+            if inner is not None:
+                kind = np.dtype(inner.value_type.to_pandas_dtype())
+            else:  # after a list of whole numbers, others may have fractions
+                kind = sample.dtype if sample.dtype.kind == "f" else np.dtype(np.float64)
+            self.n_features, self.dtype = int(sample.size), kind
         else:
             self.n_features = len(chosen)
             types = [getattr(kinds[name], "numpy_dtype", kinds[name]) for name in chosen]
@@ -196,6 +241,18 @@ class FrameParts(Parts):
     def choosing(self, names: Sequence[Any]) -> FrameParts:
         """The same partitions with other columns as vectors."""
         return FrameParts(self.frame, self.runner, [str(name) for name in names])
+
+    def _refuse_lists_as_text(self, names: Sequence[str]) -> None:
+        """Refuse lists that Dask has made text of, which it does when it takes over a frame."""
+        for name, value in self._first_row(names).items():
+            if isinstance(value, str) and value.startswith("["):
+                raise InputError(
+                    f"The column {name!r} holds lists as text: Dask makes text of columns of "
+                    "objects",
+                    f"{value[:40]!r} in the first row",
+                    'Call dask.config.set({"dataframe.convert-string": False}) before the frame '
+                    "is made, or give the column a type of Arrow, or pass a Dask Array",
+                )
 
     def _first_row(self, names: Sequence[str]) -> dict[str, Any]:
         """The first row of some columns, from the first partition that has one."""
@@ -225,6 +282,16 @@ class FrameParts(Parts):
         """Lazy arrays (k,) of another column."""
         key = self.keys[check_name(name, self.columns, "column", "the frame")]
         return each(series_values, self.frame[key].to_delayed())
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    """Refuse columns that cannot be told apart by name."""
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise InputError(
+            "The frame has several columns of the same name",
+            listed(twice),
+            "Give every column a name of its own, as text too",
+        )
 
 
 def _head(frame: Any) -> Any:
@@ -273,6 +340,8 @@ def frame_matrix(
            [3., 4.]])
     """
     if not listed:
+        if dtype.kind != "f" and _has_gaps(frame):
+            dtype = np.dtype(np.float64)  # NaN, which is refused by whoever reads it
         return np.ascontiguousarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
     values = _listed(frame.iloc[:, 0])
     if not values:
@@ -290,6 +359,15 @@ def frame_matrix(
         f"row {odd} of partition {number}: {str(values[odd])[:60]}",
         "Drop this row, or mend it",
     )
+
+
+def _has_gaps(frame: Any) -> bool:
+    """Whether columns that are said to be whole numbers or booleans hold something else."""
+    kinds = list(frame.dtypes)
+    if any(kind.kind == "f" for kind in kinds):
+        return True
+    nullable = [at for at, kind in enumerate(kinds) if not isinstance(kind, np.dtype)]
+    return bool(frame.iloc[:, nullable].isna().to_numpy().any())
 
 
 def _listed(column: Any) -> list[Any]:
@@ -521,6 +599,10 @@ class PartedColumn:
         own = [index[lo:hi] - start for lo, hi, start in zip(cuts, cuts[1:], starts, strict=False)]
         sizes = tuple(map(len, own))
         return PartedColumn(each(_some, self.parts, own), sizes, self.runner)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All values, here: for whoever asks NumPy for them."""
+        return np.asarray(self.gather(), dtype)
 
     def each(self, work: Callable[[NDArray[Any]], NDArray[Any]]) -> PartedColumn:
         """What a function gives of the values of each partition, one for each; lazily."""

@@ -37,6 +37,7 @@ from expunge.rows.dask_parts import (
     Parts,
     collection,
     series_values,
+    unmasked,
 )
 from expunge.rows.dask_writing import write_parts
 from expunge.rows.dense import DenseRows
@@ -199,7 +200,7 @@ class DaskRows(Rows):
             lazy = each(series_values, values.to_delayed())
             sizes = tuple(self.runner.compute(each(len, lazy)))
         else:
-            values = values[:, 0] if values.ndim == 2 else values
+            values = unmasked(values[:, 0] if values.ndim == 2 else values)
             lazy = list(values.to_delayed().ravel())
             sizes = values.chunks[0]
             if any(np.isnan(size) for size in sizes):
@@ -213,7 +214,8 @@ class DaskRows(Rows):
             )
         if sizes != self.parts.sizes:
             array = require("dask.array", "dask")
-            kind = values.dtype if getattr(values.dtype, "kind", "") in "fiub" else np.dtype(object)
+            plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "fiub"
+            kind = values.dtype if plain else np.dtype(object)
             chunks = [
                 array.from_delayed(part, (size,), kind)
                 for part, size in zip(lazy, sizes, strict=True)

@@ -23,6 +23,7 @@ from expunge.files.address_folders import is_whole, still_wanted
 from expunge.files.changing import checksum
 from expunge.files.folder_job import FolderJob
 from expunge.files.folders import fill_folder
+from expunge.files.formats import FORMATS, ending_of, format_of
 from expunge.files.rewriting import check_in_place, refuse_existing, rewrite
 from expunge.files.table import VectorFile
 from expunge.optional import require
@@ -94,6 +95,7 @@ def write_parts(
     write, ending = (write_frame, "parquet") if framed else (write_array, "npy")
     if isinstance(target, Address):
         ending = "parquet"
+    _refuse_one_file(target, f".{ending}")
 
     def fill(folder: Where) -> None:
         names = [folder / f"part-{number:05d}.{ending}" for number in range(len(pieces))]
@@ -132,6 +134,8 @@ def _write_files(
         settings = {**settings, "in_place": in_place}
         parts.runner.compute(_rewritten(parts, [file], [target], erasure, known, told, settings))
         return
+    if not in_place:
+        _refuse_one_file(target, ending_of(file.shards[0].path))
 
     def fill(folder: Where) -> None:
         missing = [s for s in file.shards if not is_whole(folder / s.path.name, s)]
@@ -144,6 +148,17 @@ def _write_files(
         "settings": [[name, str(value)] for name, value in sorted(settings.items())],
     }
     fill_folder(FolderJob(file, target, made, resume, replaces=in_place), fill)
+
+
+def _refuse_one_file(target: Where, ending: str) -> None:
+    """Refuse a name that asks for a file of another format: what is written is a folder."""
+    if ending_of(target) in {*FORMATS} - {ending}:
+        raise InputError(
+            f"A cluster writes a folder of {ending} files, one for each that is read or each "
+            "partition, and this is the name of a file of another format",
+            str(target),
+            "Name a folder; `rewrite` and --engine files put all into one file",
+        )
 
 
 def _rewritten(
@@ -173,6 +188,7 @@ def _rewritten(
         [known] * len(shards),
         own,
         [settings] * len(shards),
+        [parts.file.d] * len(shards),
         [bool(parts.file.shards)] * len(shards),
     )
 
@@ -185,25 +201,20 @@ def rewrite_shard(
     known: Any,
     told: Sequence[NDArray[Any]] | None,
     settings: dict[str, Any],
+    n_features: int,
     in_folder: bool,
 ) -> str:
     """Write one file with its vectors erased; gives its name."""
-    concept = None
+    file, concept = format_of(source).open_path(source, names), None
+    if not file.n:
+        file.d = n_features  # one without rows does not know
     if known is not None and told is not None:
         kind, labels = known
         values = np.concatenate(list(told)) if told else np.zeros(0)
         codes = values.astype(np.intp if kind == "classes" else np.float64)
         concept = Concept(kind, codes, labels)
     with alone(), still_wanted(target) if in_folder else nullcontext():
-        rewrite(
-            source,
-            erasure,
-            target,
-            concept=concept,
-            vectors=names,
-            replace_remote=True,
-            **settings,
-        )
+        rewrite(file, erasure, target, concept=concept, replace_remote=True, **settings)
     return target.name
 
 

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.concept import Concept
+from expunge.errors import InputError
 from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.parallel import SPAN, blocks
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
+from expunge.rows.finite import refuse_nan
 
 __all__ = ["ChangedRows", "JoinedRows", "LazyRows", "SelectedRows", "extent"]
 
@@ -156,7 +158,11 @@ def _changed_block(change: Any, shape: Any, start: int, X: NDArray[Any]) -> NDAr
     width, dtype = shape
     made = np.empty((len(X), width), dtype)
     for lo, hi in blocks(0, len(X), ROWS):
-        made[lo:hi] = change(X[lo:hi], np.arange(start + lo, start + hi))
+        try:
+            made[lo:hi] = change(X[lo:hi], np.arange(start + lo, start + hi))
+        except InputError:
+            refuse_nan(X[lo:hi], "X", start + lo)  # with the number of the row among all
+            raise
     return made
 
 
