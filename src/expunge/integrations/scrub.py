@@ -21,7 +21,7 @@ from expunge.integrations.collect import as_rows
 from expunge.integrations.hooks import PLACES, erasing
 from expunge.integrations.labelled_batches import LabelledBatches
 from expunge.integrations.model_identity import identity_of
-from expunge.integrations.module_names import relative_name, resolve
+from expunge.integrations.module_names import check_distinct, relative_name, resolve
 from expunge.integrations.positions import Tokens, check_tokens, rows_at, without_special
 from expunge.integrations.scrub_shared import SharedFit, stream_places
 from expunge.integrations.scrubbing import LayerReport, Scrubbing
@@ -360,6 +360,7 @@ def _order(job: _Job, groups: list[tuple[str, ...]]) -> list[str]:
             f"{groups!r}",
             "Pass a list of different names, or of groups of them",
         )
+    check_distinct(job.model, names)
     with Taps(job.model, names, lambda name, hidden, calls: None, None, job.at) as taps:
         taps.run(to_device(_first_batch(job), job.model))
         return taps.order
