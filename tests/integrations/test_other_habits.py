@@ -327,3 +327,21 @@ def test_special_tokens_are_not_guessed():
     share = language.guessed.double().mean(dim=0)
     assert share[[0, 1, 2, 33, 34, 35, 36]].tolist() == [0] * 7
     assert share[3:33].min() > 0.05
+
+
+# -- files of fitted erasers and of maps that are not linear ---------------------------------------
+
+
+def test_a_file_of_a_fitted_eraser_and_of_a_fold(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 16)), np.arange(3000) % 2
+    X[:, 0] += 3 * y
+    fitted = ex.LEACE().fit(X, y)
+    Scrubbing({"layers.0": fitted}).save(tmp_path / "a.safetensors")
+    loaded = Scrubbing.load(tmp_path / "a.safetensors")["layers.0"]
+    np.testing.assert_allclose(loaded.transform(X), fitted.transform(X))
+    fold = ex.FoldEraser().fit(X, y).erasure_
+    assert isinstance(fold, ex.FoldErasure)
+    with pytest.raises(ex.InputError, match="FoldErasure at 'layers"):
+        Scrubbing({"layers.0": fold}).save(tmp_path / "b.safetensors")
+    assert not (tmp_path / "b.safetensors").exists()
