@@ -345,3 +345,25 @@ def test_a_file_of_a_fitted_eraser_and_of_a_fold(tmp_path):
     with pytest.raises(ex.InputError, match="FoldErasure at 'layers"):
         Scrubbing({"layers.0": fold}).save(tmp_path / "b.safetensors")
     assert not (tmp_path / "b.safetensors").exists()
+
+
+# -- a layer that runs several times ---------------------------------------------------------------
+
+
+def test_what_is_left_at_a_layer_that_runs_several_times_is_measured():
+    """Its erasure is fitted on all runs as they are, but at one run it changes the next."""
+    torch.manual_seed(0)
+    model = transformers.AlbertModel(tiny.config("Albert", tiny.ENCODERS["Albert"][0])).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(8 if weight.ndim > 1 else 1)
+    layer, data = tiny.ENCODERS["Albert"][1], concept(60)
+    scrubbing = scrub(model, data, None, layer, random_state=0)
+    with scrubbing.erasing(model):
+        rows = collect(model, None, data, layer, "tokens")
+    y = data[0][1][rows.text]
+    means = [rows[layer][y == c].mean(axis=0) for c in (0, 1)]
+    assert np.abs(means[0] - means[1]).max() > 0.01  # something is left
+    (row,) = scrubbing.report
+    assert row.bits_before > 0.5
+    assert row.bits_after > 0.001

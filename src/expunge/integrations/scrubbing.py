@@ -31,7 +31,8 @@ class LayerReport:
     "Before" is with the erasures of all layers below. It is measured on a sample of the rows of the
     fit, by linear predictors that learnt from other texts (cross-fitting), so labels at random show
     0. "After" is the certificate on all rows of the fit where that says "erased", else it is
-    measured like "before".
+    measured like "before". So it is at a module that runs several times in a pass, as the one layer
+    of ALBERT: an erasure at one run changes what the next gives.
 
     Attributes
     ----------
