@@ -159,6 +159,53 @@ def test_what_an_index_learnt_is_learnt_again(coded, kind):
     assert distances == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "IVF4,PQ4x4np,RFlat",  # an index inside a refinement
+        "PQ4x4,Refine(SQ8)",
+        "IVF8(IVF4,Flat),Flat",  # cells of cells
+        "LSQ4x4",
+        "RaBitQ",
+        "LSHrt",
+        "ZnLattice2x3_3",
+    ],
+)
+def test_what_any_part_of_an_index_learnt_is_learnt_again(coded, kind):
+    X, _, e = coded
+    X, erased = X[:1000], e.transform(X[:1000])
+    index, fresh, kept = (faiss.index_factory(D, kind) for _ in range(3))
+    for each, learnt_from, added in ((index, X, X), (fresh, erased, erased), (kept, X, erased)):
+        each.train(learnt_from)
+        each.add(added)
+    expected = fresh.search(erased[:50], 5)
+    assert (kept.search(erased[:50], 5)[1] == expected[1]).mean() < 0.95
+    found = erase_index(index, e, vectors=X).search(X[:50], 5)
+    assert (found[1] == expected[1]).mean() > 0.95
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-3, atol=1e-3)
+
+
+def test_an_empty_index_does_not_keep_what_it_learnt(coded):
+    X, _, e = coded
+    index = faiss.index_factory(D, "IVF4,PQ4x4")
+    index.train(X)
+    clean = erase_index(index, e, vectors=X[:0])
+    assert index.is_trained
+    assert not clean.is_trained
+    clean.train(X)
+    clean.add(X)
+    assert clean.ntotal == len(X)
+
+
+def test_codebooks_that_do_not_learn_twice_are_refused(coded):
+    X, _, e = coded
+    index = faiss.index_factory(D, "PRQ2x2x4")
+    index.train(X[:500])
+    index.add(X[:500])
+    with pytest.raises(ex.InputError, match="do not learn twice"):
+        erase_index(index, e, vectors=X[:500])
+
+
 def test_codes_do_not_tell_the_concept(coded):
     X, y, e = coded
     index = faiss.index_factory(D, "PQ4x4")

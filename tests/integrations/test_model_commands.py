@@ -92,3 +92,21 @@ def test_help_is_light(command):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "MODEL" in done.stdout
+
+
+@pytest.mark.parametrize("line", ['{"text": "a", "gender": 1', '["text", "gender"]'])
+def test_a_line_that_is_no_object_is_named(tmp_path, capsys, line):
+    data = tmp_path / "texts.jsonl"
+    data.write_text(f'{{"text": "a", "gender": 1}}\n{line}\n')
+    file = str(tmp_path / "a.safetensors")
+    assert main(["scrub", "none", "--data", str(data), "--concept", "gender", "-o", file]) == 2
+    assert "Line 2 of texts.jsonl is not a JSON object" in capsys.readouterr().err
+
+
+def test_a_class_that_transformers_does_not_have(folder, tmp_path, capsys):
+    config = json.loads((folder / "model" / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["OwnModel"]}))
+    file = tmp_path / "a.safetensors"
+    Scrubbing({}).save(file)
+    assert main(["bake", str(tmp_path), str(file), "-o", str(tmp_path / "baked")]) == 2
+    assert "OwnModel is no class of transformers" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def read_texts(path: Path, text: str, concept: str) -> tuple[list[str], list[Any
     elif path.name.endswith((".jsonl", ".jsonl.gz")):
         content = path.read_bytes()
         lines = (gzip.decompress(content) if path.suffix == ".gz" else content).decode().split("\n")
-        rows = [json.loads(line) for line in lines if line.strip()]
+        rows = [_row(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
         columns = {key: [row.get(key) for row in rows] for key in (rows[0] if rows else {})}
     else:
         raise InputError(
@@ -120,6 +120,20 @@ def read_texts(path: Path, text: str, concept: str) -> tuple[list[str], list[Any
                 f"{path.name} has no column of this name", repr(name), f"It has {list(columns)}"
             )
     return columns[text], columns[concept]
+
+
+def _row(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError:
+        row = None
+    if not isinstance(row, dict):
+        raise InputError(
+            f"Line {number} of {path.name} is not a JSON object",
+            repr(line[:60]),
+            'Write one object per line, such as {"text": "...", "gender": "f"}',
+        )
+    return row
 
 
 def load_pretrained(name: str, *, base: bool) -> tuple[Any, Any]:
@@ -144,6 +158,8 @@ def load_pretrained(name: str, *, base: bool) -> tuple[Any, Any]:
     try:
         config = package.AutoConfig.from_pretrained(name)
         named = None if base else next(iter(config.architectures or ()), None)
+        if named and not hasattr(package, named):
+            raise ValueError(f"{named} is no class of transformers")
         loader = getattr(package, named) if named else package.AutoModel
         model = loader.from_pretrained(name).eval()
     except (OSError, ValueError) as error:

@@ -49,13 +49,19 @@ def cached_tokens(values: Mapping[str, Any]) -> int | None:
         return 0 if values.get(UNCOUNTED) is None else None
     if hasattr(cache, "get_seq_length"):
         try:
-            return int(cache.get_seq_length())
+            return int(cache.get_seq_length()) or _most_counted(cache)
         except ValueError:  # a cache of states of one size, which count nothing
             return None if cache.has_previous_state() else 0
     try:
         return int(cache[0][0].shape[-2])  # keys by layer, as they were stored once
     except (TypeError, IndexError, AttributeError, KeyError):
         return None
+
+
+def _most_counted(cache: Any) -> int:
+    """Tokens in any layer of a cache: the first may keep its own elsewhere, and count none."""
+    counts = (getattr(layer, "get_seq_length", None) for layer in getattr(cache, "layers", ()))
+    return max((int(count()) for count in counts if count is not None), default=0)
 
 
 def keys_attended(mask: Any) -> Any:
@@ -68,7 +74,9 @@ def keys_attended(mask: Any) -> Any:
     Returns
     -------
     bool tensor of shape (texts, tokens), or None
-        None for no mask, where every token counts; and for a mask whose kind is not known.
+        None for no mask, where every token counts; and for a mask whose kind is not known, or in
+        which some tokens see but themselves, beside others that do not: they may be padding, or
+        texts of one token.
 
     Examples
     --------
@@ -85,7 +93,19 @@ def keys_attended(mask: Any) -> Any:
         return mask.bool()
     if mask.is_floating_point():
         mask = mask > HIDING
-    return mask.bool().flatten(1, -2).any(dim=1)
+    mask = mask.bool()
+    return None if _some_are_alone(mask) else mask.flatten(1, -2).any(dim=1)
+
+
+def _some_are_alone(mask: Any) -> bool:
+    """Whether some tokens, but not all of a text, see themselves only and are seen by no other."""
+    t = mask.shape[-1]
+    if mask.ndim != 4 or mask.shape[-2] != t:
+        return False
+    sees = mask.any(dim=1)
+    itself = sees.diagonal(dim1=1, dim2=2)
+    alone = itself & (sees.sum(dim=1) == 1) & (sees.sum(dim=2) == 1)
+    return bool((alone.any(dim=1) & (itself & ~alone).any(dim=1)).any())
 
 
 def padding_after_text(ids: Any, pad: int | None, end: int | None, *, started: bool = False) -> Any:

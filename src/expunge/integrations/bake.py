@@ -32,6 +32,7 @@ from expunge.integrations.stream_graph import (
     Product,
     Run,
     Stream,
+    check_all_ran,
     readers_of,
     run_with_graph,
     stream_of,
@@ -61,7 +62,8 @@ def bake(
     It is found by running the model which weights read or write the states, so no model is known by
     name. Biases are enabled in the configuration and embeddings are untied where that is needed;
     LoRA adapters are merged. Then the model with hooks and the baked model run on a probe batch,
-    and must agree.
+    and must agree. All of this is done in float32; weights of half precision are rounded once in
+    the end, and what was erased comes back at about that precision.
 
     Parameters
     ----------
@@ -112,6 +114,7 @@ def bake(
         weight.requires_grad_(True)
     hooked = copy.deepcopy(work)
     run = run_with_graph(work, inputs)
+    check_all_ran(work, run)
     if stream is not None:
         found = stream_of(work, run)
         reference = dict.fromkeys(found.readers, stream)

@@ -28,8 +28,8 @@ TEXT = {"input_ids", "attention_mask"}
 # texts the shape does not show it
 TOKENS_FIRST = {"xlnet", "fsmt", "mask2former", "oneformer", "bridgetower"}
 OTHER = {"pixel_values", "input_features", "input_values", "pixel_values_videos"}
-KEEP = ("modules", "around", "outside", "inside", "layer")
-KEPT = ("input_ids", "inputs_embeds", "attention_mask", "use_cache")
+KEEP = ("modules", "around", "outside", "inside", "layer", "decodes")
+KEPT = ("input_ids", "inputs_embeds", "attention_mask", "use_cache", "position_ids")
 
 
 @dataclass
@@ -73,6 +73,7 @@ class Calls:
         self.around = {name: _stack_around(modules, name) for name in names}
         self.outside = {name: _text_stacks_around(modules, self.around[name]) for name in names}
         self.inside = {name: self._mask_takers(name) for name in names}
+        self.decodes = {name: _is_decoder(modules, self.around[name]) for name in names}
         self.layer = {name: _layer_around(modules, name, self.around[name]) for name in names}
         self.local = threading.local()  # .open: the calls going on in a thread, by stack
         self.again: dict[int, dict[str, Call]] = {}  # by thread: calls that backward goes through
@@ -219,9 +220,8 @@ class Calls:
     def _padding(self, name: str, call: Call, shape: tuple[int, int]) -> Any:
         """Padding of a decoder that was given no mask, behind an encoder that has one."""
         ids, stack = call.given["input_ids"], self.around[name]
-        root = inspect.signature(self.modules[""].forward).parameters
         config = getattr(self.modules[stack or ""], "config", None)
-        if ids is None or ids.shape != shape or not stack or "decoder_input_ids" not in root:
+        if ids is None or ids.shape != shape or not self.decodes[name]:
             return torch.zeros(shape, dtype=torch.bool)
         pad, end = (getattr(config, f"{key}_token_id", None) for key in ("pad", "eos"))
         return padding_after_text(ids, pad, end, started=call.cached != 0)
@@ -319,6 +319,15 @@ def _text_stacks_around(modules: dict[str, Any], stack: str | None) -> list[str]
         if parameters >= TEXT and "decoder_input_ids" not in parameters:
             found.append(stack)
     return found
+
+
+def _is_decoder(modules: dict[str, Any], stack: str | None) -> bool:
+    """Whether a stack of texts is a decoder behind an encoder, in whatever wrapper."""
+    while stack:
+        stack = stack.rpartition(".")[0]
+        if "decoder_input_ids" in _parameters(modules[stack]):
+            return True
+    return False
 
 
 def _parameters(module: Any) -> set[str]:

@@ -17,7 +17,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_choice
 from expunge.integrations.calls import Calls
 from expunge.integrations.labelled_batches import are_coming_texts, are_texts, split_labels
-from expunge.integrations.module_names import resolve
+from expunge.integrations.module_names import check_distinct, resolve
 from expunge.integrations.positions import Tokens, rows_at
 from expunge.integrations.taps import Taps
 from expunge.integrations.text_batches import (
@@ -102,7 +102,8 @@ def collect(
         and decoder. A "text" is then one of their rows, and "labels" in a mapping are left out.
     layers : str or sequence of str
         Names of modules, as in ``model.named_modules()`` or relative to the base model; or patterns
-        such as ``"layers.*"``, or "resid", "attn", "mlp" of all layers; see `erasing`.
+        such as ``"layers.*"``, or "resid", "attn", "mlp" of all layers; see `erasing`. Of a module
+        that runs several times in a pass, as the one layer of ALBERT, the last run is taken.
     pooling : {"mean", "cls", "last", "tokens"}
         One row per text: the mean of its tokens, its first or its last token. Or "tokens": one row
         per token, text by text, special tokens included. Padding never counts.
@@ -149,6 +150,7 @@ def collect(
     names = resolve(model, layers)
     if not names:
         raise InputError("There are no layers to collect", "an empty list", "Name at least one")
+    check_distinct(model, names.values())
     tokens: Tokens = "masked" if pooling == "tokens" else pooling
     limit = longest(model, tokenizer) if max_length is None else max_length
     if are_coming_texts(texts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = ["erase_index", "to_faiss"]
 faiss = require("faiss", "faiss")
 
 TRAINING = 100_000  # vectors that an index learns from again
+INSIDE = ("index", "storage", "base_index", "refine_index")  # where an index has another in it
 
 
 def to_faiss(erasure: Erasure) -> Any:
@@ -64,7 +66,8 @@ def erase_index(
     the fit, in which erasing leaves part of the concept: there, pass the vectors themselves.
     Whatever the index learnt from its vectors, as the cells of IVF and the codebooks of product
     quantization, is learnt again from the erased ones: a code says which entry of a codebook is
-    nearest, and entries that differ in the concept would tell of it.
+    nearest, and entries that differ in the concept would tell of it. An index that has learnt
+    but is empty has to be trained again before anything is added.
 
     An index for cosines ("L2norm,Flat", say) holds vectors of length one, so that the erasure has
     to be one of such vectors. What is added and searched is normalised, then erased. Scores are
@@ -131,8 +134,8 @@ def erase_index(
     clean.reset()
     if norm is not None and ids is not None:  # the numbers lay around the normalisation
         clean = type(faiss.downcast_index(index))(clean)
+    _train_again(clean, erased)
     if len(erased):
-        _train_again(clean, erased)
         clean.add(erased) if ids is None else clean.add_with_ids(erased, ids)
     if renormalize:
         clean = faiss.IndexPreTransform(_norm_like(norm), clean)
@@ -159,24 +162,43 @@ def _norm_like(step: Any) -> Any:
 
 
 def _train_again(index: Any, vectors: NDArray[np.float32]) -> None:
-    """Let an index forget what it learnt, and learn from these vectors; flat ones learn nothing."""
-    level: Any = faiss.downcast_index(index)
-    learns = False
-    while level is not None:
-        if isinstance(level, faiss.IndexIVF):
-            level.quantizer.reset()
-        own = any(hasattr(level, part) for part in ("quantizer", "pq", "sq", "rq"))
-        if isinstance(level, faiss.IndexPreTransform):
-            for i in range(level.chain.size()):
-                own |= _forget(faiss.downcast_VectorTransform(level.chain.at(i)))
-        if own:
-            level.is_trained = False  # else the level above would not train it
-        learns |= own
-        below = getattr(level, "index", None) or getattr(level, "storage", None)
-        level = None if below is None else faiss.downcast_index(below)
+    """Let an index forget what it learnt, and learn from these vectors; flat ones learn nothing.
+
+    Without vectors it stays as before it learnt.
+    """
+    if not _forget_all(index) or not len(vectors):
+        return
+    sample = np.random.default_rng(0).permutation(len(vectors))[:TRAINING]
+    index.train(np.ascontiguousarray(vectors[np.sort(sample)]))
+
+
+def _forget_all(index: Any) -> bool:
+    """Whether an index learns, itself or a part of it; one that does is as before it learnt."""
+    level = faiss.downcast_index(index)
+    if hasattr(level, "prq") or hasattr(level, "plsq"):
+        raise InputError(
+            "The codebooks of this index do not learn twice, and know the concept",
+            type(level).__name__,
+            "Build a new IndexPreTransform(to_faiss(erasure), ...), train it and add the vectors",
+        )
+    cells = getattr(level, "quantizer", None) or getattr(
+        getattr(level, "q1", None), "quantizer", None
+    )
+    below = [getattr(level, part, None) for part in INSIDE]
+    inside = [part for part in below if part is not None]
+    learns = not inside and not isinstance(level, faiss.IndexFlat)
+    for part in inside:
+        learns |= _forget_all(part)
+    if isinstance(level, faiss.IndexPreTransform):
+        for i in range(level.chain.size()):
+            learns |= _forget(faiss.downcast_VectorTransform(level.chain.at(i)))
+    if cells is not None:
+        _forget_all(cells)
+        with suppress(RuntimeError):  # one that is not a list of cells, and is trained as a whole
+            cells.reset()
     if learns:
-        sample = np.random.default_rng(0).permutation(len(vectors))[:TRAINING]
-        index.train(np.ascontiguousarray(vectors[np.sort(sample)]))
+        level.is_trained = False  # else the level above would not train it
+    return learns
 
 
 def _forget(step: Any) -> bool:

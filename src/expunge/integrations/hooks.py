@@ -18,7 +18,7 @@ from expunge.integrations.hidden_states import (
     swapped_argument,
 )
 from expunge.integrations.intercept import intercepting
-from expunge.integrations.module_names import resolve_each
+from expunge.integrations.module_names import check_distinct, resolve_each
 from expunge.integrations.positions import Tokens, change_at, check_tokens, without_special
 from expunge.integrations.taps import Place
 from expunge.maps import RowMap, as_row_map
@@ -143,6 +143,7 @@ def as_erasures(model: Any, erasures: Mapping[str, Any]) -> dict[str, RowMap]:
                 "Name every module once; one `erasing` inside another does both, in that order",
             )
         found.update(dict.fromkeys(full.values(), erasure))
+    check_distinct(model, found)
     return found
 
 

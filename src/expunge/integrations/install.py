@@ -75,7 +75,8 @@ def install(model: Any, scrubbing: Any, *, force: bool = False) -> Any:
         raise InputError(
             "Something has been put around these modules already",
             ", ".join(map(repr, taken[:5])),
-            "Call uninstall(model) first, and leave blocks of erasing",
+            "Call uninstall(model) first, and leave blocks of erasing; take `erasing` where "
+            "accelerate has spread the model over devices",
         )
     first = next(model.parameters(), None)
     for name in names:

@@ -25,7 +25,7 @@ class Language:
     ----------
     model : torch.nn.Module
     tokenizer : Hugging Face tokenizer or None
-        For its mask token.
+        For its mask token, and for special tokens, which are not guessed.
     rng : numpy.random.Generator
         Chooses the tokens to guess.
     """
@@ -36,6 +36,7 @@ class Language:
         masked = "MaskedLM" in name and self.mask_token is not None
         causal = "CausalLM" in name or "LMHead" in name
         self.kind = "masked" if masked else "causal" if causal else None
+        self.special = [int(number) for number in getattr(tokenizer, "all_special_ids", ())]
         self.rng, self.guessed = rng, None
         self.cost: dict[str, float] = {}
         self.apart: dict[str, float] = {}
@@ -44,15 +45,17 @@ class Language:
 
     def masked(self, inputs: Any) -> Any:
         """A batch in which the tokens to guess are masked; other batches as they are."""
-        if self.kind != "masked":
+        if self.kind != "masked" or not isinstance(inputs, Mapping) or "input_ids" not in inputs:
             return inputs
-        ids, there = inputs["input_ids"], inputs["attention_mask"].clone().bool()
-        there[:, 0] = False
+        ids = inputs["input_ids"]
+        there = inputs.get("attention_mask", torch.ones_like(ids)).bool()
+        there = there & (there.cumsum(dim=1) > 1)  # not the first token
+        there = there & ~torch.isin(ids, torch.tensor(self.special, dtype=ids.dtype))
         chosen = torch.from_numpy(self.rng.random(ids.shape) < HIDDEN)
         self.guessed = there & chosen
         return {**inputs, "input_ids": ids.masked_fill(self.guessed, self.mask_token)}
 
-    def add(self, condition: str, inputs: Any, ready: Any, output: Any) -> None:
+    def add(self, condition: str, inputs: Any, output: Any) -> None:
         """The output of one batch under a condition; "before" comes first."""
         if self.kind is None or not isinstance(inputs, Mapping) or "input_ids" not in inputs:
             return

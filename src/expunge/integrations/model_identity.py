@@ -2,7 +2,8 @@
 
 The hashes are those of the base model, so a model is the same with another head and inside a
 wrapper; and the same after rounding to half precision, since that hash is recorded too. What counts
-are the weights it computes with: an adapter that has learnt something makes another model.
+are the weights it computes with: an adapter that has learnt something makes another model. It need
+not be at a module that is erased: what lies below changes the states, too.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ def identity_of(model: Any, layers: Iterable[str]) -> dict[str, Any]:
     ----------
     model : torch.nn.Module
     layers : iterable of str
-        Modules of the base model; their weights count, and those of the input embeddings.
+        Modules of the base model; their weights count, those of the input embeddings, and those of
+        all parts of the model up to the last that has one of these modules.
 
     Returns
     -------
     dict
-        "class", "config", "type" and "weights", which has one hash per floating type.
+        "class", "config" and "type"; "weights" and "parts", which have one hash per floating type:
+        of these modules with the embeddings, and of the parts.
 
     Examples
     --------
@@ -54,15 +57,17 @@ def identity_of(model: Any, layers: Iterable[str]) -> dict[str, Any]:
     >>> found["class"], found["config"], found["type"]
     ('Linear', None, 'float32')
     """
-    base = base_model(model)
-    samples = _samples(base, layers)
-    kind = next((str(value.dtype).rpartition(".")[2] for value in samples.values()), None)
+    base, names = base_model(model), [*layers]
+    samples, parts = _samples(base, names), _samples_of_parts(base, names)
+    types = [str(value.dtype).rpartition(".")[2] for value in (*samples.values(), *parts.values())]
+    kind = next((each for each in types if each in TYPES), None)
     kinds = [] if kind is None else TYPES[TYPES.index(kind) :]
     return {
         "class": type(base).__name__,
         "config": _config_hash(base),
         "type": kind,
         "weights": {each: _hash(samples, each) for each in kinds},
+        "parts": {each: _hash(parts, each) for each in kinds},
     }
 
 
@@ -82,11 +87,12 @@ def check_identity(model: Any, layers: Iterable[str], known: Mapping[str, Any] |
     """
     if not known:
         return
-    here = identity_of(model, layers)
+    names = [*layers]
+    here = identity_of(model, names)
     differs = []
     if here["config"] != known.get("config"):
         differs.append("another configuration")
-    elif not _same_weights(here, model, layers, known):
+    elif not _same_weights(here, model, names, known):
         differs.append("other weights")
     if here["config"] is None and here["class"] != known.get("class"):
         differs.append("another class")
@@ -99,15 +105,22 @@ def check_identity(model: Any, layers: Iterable[str], known: Mapping[str, Any] |
 
 
 def _same_weights(
-    here: Mapping[str, Any], model: Any, layers: Iterable[str], known: Mapping[str, Any]
+    here: Mapping[str, Any], model: Any, layers: list[str], known: Mapping[str, Any]
 ) -> bool:
-    there = known.get("weights") or {}
-    if not there or here["type"] is None:
+    if not known.get("weights") or here["type"] is None:
         return True  # weights that are elsewhere, as those of an offloaded model
-    if here["type"] in there:
-        return bool(here["weights"][here["type"]] == there[here["type"]])
-    rounded = _hash(_samples(base_model(model), layers), known["type"])
-    return bool(rounded == there[known["type"]])
+    for key, samples_of in (("weights", _samples), ("parts", _samples_of_parts)):
+        there = known.get(key) or {}
+        if not there:
+            continue  # files of before say nothing of the parts
+        if here["type"] in there:
+            same = here[key][here["type"]] == there[here["type"]]
+        else:
+            rounded = _hash(samples_of(base_model(model), layers), known["type"])
+            same = rounded == there[known["type"]]
+        if not same:
+            return False
+    return True
 
 
 def _samples(base: Any, layers: Iterable[str]) -> dict[str, Any]:
@@ -123,10 +136,32 @@ def _samples(base: Any, layers: Iterable[str]) -> dict[str, Any]:
     if isinstance(first, torch.nn.Module):
         modules.append(("input", first))
     for prefix, module in modules:
-        for name, weight in true_weights(module):
-            if weight.is_floating_point() and not weight.is_meta:
-                step = max(1, weight.numel() // NUMBERS)
-                found[f"{prefix}.{name}"] = weight.detach().reshape(-1)[::step][:NUMBERS].cpu()
+        found.update(_some_numbers(prefix, true_weights(module)))
+    return found
+
+
+def _samples_of_parts(base: Any, layers: Iterable[str]) -> dict[str, Any]:
+    """Some numbers of every weight of the parts of a model, up to the last that is asked about.
+
+    What stands behind that, such as a pooler, does not change the states, and may be new.
+    """
+    parts = dict(base.named_children())
+    asked = {name.partition(".")[0] for name in layers}
+    behind = [*parts]
+    while behind and behind[-1] not in asked and asked & set(parts):
+        del parts[behind.pop()]
+    found = _some_numbers("", base.named_parameters(recurse=False))
+    for name, part in parts.items():
+        found.update(_some_numbers(name, true_weights(part)))
+    return found
+
+
+def _some_numbers(prefix: str, weights: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, weight in weights:
+        if weight.is_floating_point() and not weight.is_meta:
+            step = max(1, weight.numel() // NUMBERS)
+            found[f"{prefix}.{name}"] = weight.detach().reshape(-1)[::step][:NUMBERS].cpu()
     return found
 
 

@@ -11,7 +11,7 @@ from expunge.errors import InputError
 from expunge.integrations.layer_parts import KINDS, parts_of
 from expunge.optional import require
 
-__all__ = ["base_model", "relative_name", "resolve", "resolve_each", "unwrapped"]
+__all__ = ["base_model", "check_distinct", "relative_name", "resolve", "resolve_each", "unwrapped"]
 
 torch = require("torch", "transformers")
 
@@ -72,6 +72,31 @@ def resolve_each(model: Any, names: Iterable[str]) -> list[dict[str, str]]:
     return each
 
 
+def check_distinct(model: Any, names: Iterable[str]) -> None:
+    """Refuse full names of one and the same module: what it does, it does for all of them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from expunge.integrations.module_names import check_distinct
+    >>> relu = torch.nn.ReLU()
+    >>> try:
+    ...     check_distinct(torch.nn.Sequential(relu, relu), ["0", "1"])
+    ... except ValueError as error:
+    ...     print(str(error).partition(". ")[0])
+    Two names are of one module, which the model runs at several places
+    """
+    modules, known = dict(model.named_modules(remove_duplicate=False)), dict[int, str]()
+    for name in dict.fromkeys(names):
+        other = known.setdefault(id(modules[name]), name)
+        if other != name:
+            raise InputError(
+                "Two names are of one module, which the model runs at several places",
+                f"{other!r} and {name!r}",
+                "Name it once: it is then meant at all of its places",
+            )
+
+
 def unwrapped(model: Any) -> Any:
     """The model inside what `torch.compile`, PEFT and data parallelism put around it."""
     while True:
@@ -89,7 +114,7 @@ def base_model(model: Any) -> Any:
     """The model without a head and without wrappers; any other module as it is."""
     inner = unwrapped(model)
     base = getattr(inner, "base_model", inner)
-    return base if isinstance(base, torch.nn.Module) else inner
+    return unwrapped(base) if isinstance(base, torch.nn.Module) else inner
 
 
 def relative_name(model: Any, full: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from expunge.errors import InputError
-from expunge.integrations.calls import Call, Calls, unclear
+from expunge.integrations.calls import Call, Calls, n_tokens, unclear
 from expunge.optional import require
 
 __all__ = ["CHOICES", "Tokens", "change_at", "check_tokens", "rows_at", "without_special"]
@@ -153,11 +153,13 @@ def _attended(name: str, attended: Any, new: slice, call: Call | None) -> Any:
 
 
 def _first(name: str, attended: Any, new: slice, call: Call | None) -> Any:
+    _refuse_packed(name, "cls", call)
     return (attended & (attended.cumsum(dim=1) == 1))[:, new]
 
 
 def _last(name: str, attended: Any, new: slice, call: Call | None) -> Any:
     _refuse_cache(name, "last", new)
+    _refuse_packed(name, "last", call)
     attended = attended[:, new]
     count = attended.cumsum(dim=1)
     return attended & (count == count[:, -1:])
@@ -165,16 +167,17 @@ def _last(name: str, attended: Any, new: slice, call: Call | None) -> Any:
 
 def _all_for_mean(name: str, attended: Any, new: slice, call: Call | None) -> Any:
     _refuse_cache(name, "mean", new)
+    _refuse_packed(name, "mean", call)
     return attended[:, new]
 
 
 def _prompt(name: str, attended: Any, new: slice, call: Call | None) -> Any:
-    _refuse_no_cache(call)
+    _refuse_unknown_part(new, call)
     return attended[:, new] & (new.start == 0)
 
 
 def _generated(name: str, attended: Any, new: slice, call: Call | None) -> Any:
-    _refuse_no_cache(call)
+    _refuse_unknown_part(new, call)
     return attended[:, new] & (new.start > 0)
 
 
@@ -200,12 +203,33 @@ def _refuse_cache(name: str, tokens: str, new: slice) -> None:
         )
 
 
-def _refuse_no_cache(call: Call | None) -> None:
+def _refuse_unknown_part(new: slice, call: Call | None) -> None:
+    """Refuse tokens that may be of the prompt or generated: without a cache, or many behind one."""
     if call is not None and call.given["use_cache"] is False:
         raise InputError(
             "Without a cache, prompt and generated tokens cannot be told apart",
             "a call with use_cache=False",
             "Generate with a cache",
+        )
+    if new.start > 0 and new.stop - new.start > 1:
+        raise InputError(
+            "Several tokens behind a cache may be more of the prompt, or guesses of what follows",
+            f"{new.stop - new.start} tokens behind {new.start}",
+            "Generate token by token, without an assistant and prefill_chunk_size, from an empty "
+            "cache; or pass a mask or a function as tokens",
+        )
+
+
+def _refuse_packed(name: str, tokens: str, call: Call | None) -> None:
+    """Refuse rows of several texts: models tell these by positions that begin anew."""
+    places = None if call is None or n_tokens(call.given) is None else call.given["position_ids"]
+    if places is None or call is None or call.given["attention_mask"] is not None:
+        return
+    if places.ndim == 2 and bool((places.diff(dim=1) < 1).any()):
+        raise InputError(
+            f"tokens={tokens!r} means one place of a text, but there are several texts in a row",
+            f"position_ids that begin anew in a call of the stack around {name!r}",
+            "Pass one text per row, or tokens='all', 'masked', or a mask of tokens",
         )
 
 

@@ -21,7 +21,7 @@ from expunge.integrations.collect import as_rows
 from expunge.integrations.hooks import PLACES, erasing
 from expunge.integrations.labelled_batches import LabelledBatches
 from expunge.integrations.model_identity import identity_of
-from expunge.integrations.module_names import relative_name, resolve
+from expunge.integrations.module_names import check_distinct, relative_name, resolve
 from expunge.integrations.positions import Tokens, check_tokens, rows_at, without_special
 from expunge.integrations.scrub_shared import SharedFit, stream_places
 from expunge.integrations.scrubbing import LayerReport, Scrubbing
@@ -188,10 +188,24 @@ def _scrub_layers(
                 run = _one_pass(job, fits, expected, passing.begin)
                 for i, _ in enumerate(run, start=1):
                     bar.update(number * len(job.batches) + i, group[0])
+            done.update({name: fit.erasure() for name, fit in fits.items()})
+            erased = _erased_fits(job, [n for n in group if order.count(n) > 1], done)
             for name, fit in fits.items():
-                done[name] = fit.erasure()
-                report.append(fit.report(relative_name(job.model, name)))
+                report.append(fit.report(relative_name(job.model, name), erased.get(name)))
     return done, report
+
+
+def _erased_fits(job: _Job, names: Sequence[str], done: dict[str, Erasure]) -> dict[str, _LayerFit]:
+    """What modules that run several times give once they are erased.
+
+    An erasure at one run changes what the next gives, which is not among the rows of the fit.
+    """
+    fits = job.fits(names)
+    if names and job.sample:
+        with erasing(job.model, done, tokens=job.tokens, at=job.at):
+            for _ in _one_pass(job, fits, None):
+                pass
+    return fits
 
 
 def _scrub_stream(
@@ -303,11 +317,13 @@ class _LayerFit:
                 "Pass an eraser that has an erasure_, such as LEACE()",
             ) from error
 
-    def report(self, layer: str) -> LayerReport:
-        """What the layer's states say of the concept, before and after."""
+    def report(self, layer: str, erased: _LayerFit | None = None) -> LayerReport:
+        """What states say of the concept, before and after; `erased` has seen those after."""
         erasure, certificate = self.erasure(), self.eraser.certificate_
         before = self.measure()
-        if certificate is not None and certificate.erased:
+        if erased is not None:
+            after = erased.measure()
+        elif certificate is not None and certificate.erased:
             after = (certificate.bits_left, certificate.gap / certificate.bound)
         else:
             after = self.measure(erasure)
@@ -360,6 +376,7 @@ def _order(job: _Job, groups: list[tuple[str, ...]]) -> list[str]:
             f"{groups!r}",
             "Pass a list of different names, or of groups of them",
         )
+    check_distinct(job.model, names)
     with Taps(job.model, names, lambda name, hidden, calls: None, None, job.at) as taps:
         taps.run(to_device(_first_batch(job), job.model))
         return taps.order

@@ -182,12 +182,15 @@ def evaluate_scrubbing(
 
     with evaluating(model):
         for inputs, labels_of in batches:
-            ready = to_device(language.masked(inputs), model)
+            ready, masked = to_device(inputs, model), language.masked(inputs)
             for condition in CONDITIONS:
                 current = states[condition]
                 with _running(model, maps[condition], scrubbing, receive, list(erasures)) as taps:
                     output = taps.run_through(ready)
-                language.add(condition, inputs, ready, output)
+                if masked is not inputs:  # probes are of the texts as they are
+                    with _running(model, maps[condition], scrubbing, receive, []) as taps:
+                        output = taps.run_through(to_device(masked, model))
+                language.add(condition, inputs, output)
             count = len(next(iter(current.values()))[-1])
             concept += list(labels_of(np.arange(count), np.zeros(count, dtype=np.intp))[0])
             order += batches.numbers(count)

@@ -16,6 +16,7 @@ from expunge.integrations.hooks import PLACES, erasing
 from expunge.integrations.model_identity import check_identity
 from expunge.integrations.positions import Tokens, check_tokens
 from expunge.integrations.taps import Place
+from expunge.maps import as_row_map
 
 __all__ = ["LayerReport", "Scrubbing"]
 
@@ -30,7 +31,8 @@ class LayerReport:
     "Before" is with the erasures of all layers below. It is measured on a sample of the rows of the
     fit, by linear predictors that learnt from other texts (cross-fitting), so labels at random show
     0. "After" is the certificate on all rows of the fit where that says "erased", else it is
-    measured like "before".
+    measured like "before". So it is at a module that runs several times in a pass, as the one layer
+    of ALBERT: an erasure at one run changes what the next gives.
 
     Attributes
     ----------
@@ -180,9 +182,10 @@ class Scrubbing(Mapping[str, Erasure]):
                 f"tokens={tokens!r}",
                 "Set scrubbing.tokens to one of the words or to token numbers",
             )
+        erasures = [self._linear(layer) for layer in self.erasures]
         tensors = {
             f"{i}.{part}": getattr(erasure, part)
-            for i, erasure in enumerate(self.erasures.values())
+            for i, erasure in enumerate(erasures)
             for part in PARTS
             if getattr(erasure, part) is not None
         }
@@ -192,9 +195,20 @@ class Scrubbing(Mapping[str, Erasure]):
             "at": self.at,
             "model": self.model,
             "report": [asdict(row) for row in self.report],
-            "erasures": [erasure.meta for erasure in self.erasures.values()],
+            "erasures": [erasure.meta for erasure in erasures],
         }
         artifact.write(path, tensors, {"kind": KIND, "meta": meta})
+
+    def _linear(self, layer: str) -> Erasure:
+        """The erasure of a layer, also of a fitted eraser, if a file can hold it."""
+        found = as_row_map(self.erasures[layer])
+        if not isinstance(found, Erasure):
+            raise InputError(
+                "A file of a scrubbing holds linear erasures only",
+                f"{type(found).__name__} at {layer!r}",
+                "Save it in a file of its own, by its save(path)",
+            )
+        return found
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Scrubbing:

@@ -19,7 +19,15 @@ from expunge.integrations.layer_parts import blocks_of
 from expunge.integrations.module_names import base_model
 from expunge.optional import require
 
-__all__ = ["Product", "Run", "Stream", "readers_of", "run_with_graph", "stream_of"]
+__all__ = [
+    "Product",
+    "Run",
+    "Stream",
+    "check_all_ran",
+    "readers_of",
+    "run_with_graph",
+    "stream_of",
+]
 
 torch = require("torch", "transformers")
 
@@ -61,6 +69,8 @@ class Run:
         By module, of the hidden states it gives.
     taken : dict of str to graph node
         By module, of the hidden states it is called with.
+    ran : set of str
+        All modules that ran.
     keep : list
         Tensors, so that the graph lives on.
     """
@@ -68,6 +78,7 @@ class Run:
     ends: list[Any] = field(default_factory=list)
     given: dict[str, Any] = field(default_factory=dict)
     taken: dict[str, Any] = field(default_factory=dict)
+    ran: set[str] = field(default_factory=set)
     keep: list[Any] = field(default_factory=list)
 
 
@@ -102,6 +113,7 @@ def run_with_graph(model: Any, inputs: Any) -> Run:
                 run.taken.setdefault(name, states.grad_fn)
 
         def after(_: Any, args: Any, output: Any) -> None:
+            run.ran.add(name)
             try:
                 states = in_output(name, output)
             except InputError:
@@ -124,6 +136,29 @@ def run_with_graph(model: Any, inputs: Any) -> Run:
     run.keep.append(output)
     run.ends = [run.given[""]] if "" in run.given else list(run.given.values())
     return run
+
+
+def check_all_ran(model: Any, run: Run) -> None:
+    """Refuse a run in which some layers had no part, as experts that no token was sent to.
+
+    They may read or write the states, too, which is seen only when they do.
+    """
+    reached = {
+        id(node.variable) for node in _all_nodes(run.ends) if _kind(node) == "AccumulateGrad"
+    }
+    blocks = tuple(f"{name}." for name in blocks_of(model))
+    silent = [
+        name
+        for name, module in model.named_modules()
+        if name.startswith(blocks) and name not in run.ran
+        if any(w.ndim > 1 and id(w) not in reached for w in module.parameters(recurse=False))
+    ]
+    if silent:
+        raise InputError(
+            "Some parts of the layers did not run, so that it is not known what they do",
+            f"{', '.join(map(repr, silent[:3]))}{' and others' if len(silent) > 3 else ''}",
+            "Pass a batch as probe= that all of them have a part in",
+        )
 
 
 def stream_of(model: Any, run: Run) -> Stream:
