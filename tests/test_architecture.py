@@ -38,6 +38,7 @@ STREET = [
     ["rows"],
     ["inputs"],
     [
+        "emptied",
         "saved_map",
         "erasure",
         "conditional",

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from expunge.emptied import emptied_columns
 from expunge.errors import InputError
 from expunge.files.naming import listed
 from expunge.inputs.frames import rows_of_table
@@ -145,6 +146,17 @@ class Erasure(SavedMap):
             B, _ = scipy.linalg.qr(np.hstack([self._left, self._right.T]), mode="economic")
         A = (B.T @ self._left) @ (self._right @ B)  # left @ right, seen inside their joint span
         return bool(max(np.abs(A - A.T).max(), np.abs(A @ A - A).max()) <= ORTHOGONAL)
+
+    @cached_property
+    def emptied(self) -> NDArray[np.intp]:
+        """Columns of which nothing is left, which become `constant`, without rounding."""
+        return emptied_columns(self._left, self._right)
+
+    @cached_property
+    def constant(self) -> Array:
+        """What the columns `emptied` become."""
+        points = [p[self.emptied] for p in (self._center, self._offset) if p is not None]
+        return np.asarray(sum(points, np.zeros(self.emptied.size)))
 
     def matrix(self) -> Array:
         """The linear part as a dense d x d matrix: ``I - left @ right``."""

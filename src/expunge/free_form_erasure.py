@@ -10,11 +10,14 @@ none, at a smaller change.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.blas import subtract_product
+from expunge.emptied import emptied_columns
 from expunge.errors import InputError
 from expunge.inputs import check_number
 from expunge.linalg import Array
@@ -122,6 +125,12 @@ class FreeFormErasure(NonlinearErasure):
         """Directions (d x r) in which rounding may show what was erased."""
         return self.right.T
 
+    @cached_property
+    def emptied(self) -> NDArray[np.intp]:
+        """Columns of which nothing is left, which become their `center`, without rounding."""
+        linear = ~self.coef.any(axis=1, keepdims=True)
+        return emptied_columns(self.left, self.right * linear)
+
     def tensors(self) -> dict[str, Array]:
         """All numbers of the map by name, as a file holds them."""
         return {name: getattr(self, name) for name in PARTS}
@@ -134,6 +143,8 @@ class FreeFormErasure(NonlinearErasure):
             [self._coordinates(block[lo : lo + few]) for lo in range(0, len(block), few)]
         )
         subtract_product(block, taken, np.ascontiguousarray(self.left.T))
+        if self.emptied.size:
+            block[:, self.emptied] = self.center[self.emptied]
         return taken
 
     def _coordinates(self, X: Array) -> Array:

@@ -133,3 +133,13 @@ def test_a_cloud_that_is_gone_can_still_be_shown():
     found = pca_scatter(np.random.default_rng(0).normal(size=(20, 3)), np.zeros((20, 3)))
     assert found.explained_after == (0.0, 0.0)
     assert np.isfinite(found.after).all()
+
+
+@pytest.mark.parametrize("unit", [2.0**100, 2.0**-100])
+def test_clusters_of_float32_do_not_depend_on_its_range(unit):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = (rng.normal(size=(300, 3)) + 4 * y[:, None]).astype(np.float32)
+    plain, scaled = (v_measure(rows, y) for rows in (X, X * np.float32(unit)))
+    assert max(plain.mean) > 0.3
+    assert scaled.mean == plain.mean

@@ -16,13 +16,17 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from expunge.audit.measures import (
     Interval,
     Measure,
     ProbeScores,
     exact_binomial,
+    mean_measures,
+    measures_by_column,
     measures_of,
+    one_class_against_the_rest,
     simultaneous_quantile,
 )
 from expunge.audit.probe import Family, Probe
@@ -31,6 +35,7 @@ from expunge.linalg import Array
 
 __all__ = [
     "FamilyResult",
+    "PartFound",
     "ProbeResult",
     "Status",
     "chance_of",
@@ -76,6 +81,29 @@ class ProbeResult:
         return {"name": self.name, **found}
 
 
+@dataclass(frozen=True)
+class PartFound:
+    """One of several labels, numbers or more than two classes that probes find by itself.
+
+    Attributes
+    ----------
+    column : int
+        Its number.
+    label : str
+    limits : Interval
+        Of the strongest probe: balanced accuracy, of a class that of "this one or not", or R²; with
+        limits that hold for all of them and all probes at once.
+    """
+
+    column: int
+    label: str
+    limits: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {"column": self.column, "label": self.label, **self.limits.to_dict()}
+
+
 @dataclass(frozen=True, eq=False)
 class FamilyResult:
     """All probes of one family on the same held-out rows, and what they say together.
@@ -93,6 +121,9 @@ class FamilyResult:
         Of the best any probe of the family can do: the largest value, lower and upper limit, with
         limits that hold for all probes at once. Where a probe was chosen without a look at the
         tested rows, the value and the lower limit are its own.
+    part : PartFound or None
+        Of several labels or numbers, or more than two classes, the one that is read most clearly,
+        if it is found by itself. It counts whatever the mean over all of them is.
     bits : Interval or None
         The same for bits per row; the lower limit is at least 0.
     status : {"at chance", "found", "cannot tell"}
@@ -112,6 +143,7 @@ class FamilyResult:
     chance: float
     worst: str
     strongest: Interval
+    part: PartFound | None
     bits: Interval | None
     status: Status
     quantile: float
@@ -127,6 +159,7 @@ class FamilyResult:
         """All of it as plain values."""
         plain = dict(vars(self))
         plain["strongest"] = self.strongest.to_dict()
+        plain["part"] = None if self.part is None else self.part.to_dict()
         plain["bits"] = None if self.bits is None else self.bits.to_dict()
         plain["probes"] = [probe.to_dict() for probe in self.probes]
         return plain
@@ -168,27 +201,37 @@ def judged(
     -------
     FamilyResult
     """
-    results = []
+    results, statistic, chance = [], statistic_of(truth), chance_of(truth)
+    apart: dict[int, list[Measure]] = {}
     for probe, given in zip(probes, scores, strict=True):
-        measures = measures_of(given, truth)
+        if truth.kind == "classes":
+            measures = measures_of(given, truth)
+            alone = one_class_against_the_rest(given, truth) if chance < 0.5 else {}
+        else:
+            columns = measures_by_column(given, truth)
+            measures = mean_measures(columns)
+            alone = {j: column[statistic] for j, column in columns.items()}
+        for j, own in alone.items():
+            one = own if groups is None else own.grouped(groups)
+            wider = WIDER[statistic] if folds > 1 else 1.0
+            apart.setdefault(j, []).append(one.widened(wider))
         if groups is not None:
             measures = {key: found.grouped(groups) for key, found in measures.items()}
         if folds > 1:
             measures = {key: found.widened(WIDER[key]) for key, found in measures.items()}
-        alone = simultaneous_quantile([], confidence)
-        intervals = {key: found.interval(alone) for key, found in measures.items()}
+        single = simultaneous_quantile([], confidence)
+        intervals = {key: found.interval(single) for key, found in measures.items()}
         if folds == 1 and groups is None and truth.kind == "classes":
             hits = round(measures["accuracy"].value * truth.n_samples)
             intervals["accuracy"] = exact_binomial(hits, truth.n_samples, confidence)
         results.append(ProbeResult(probe.name, measures, intervals))
-    statistic = statistic_of(truth)
-    chance = chance_of(truth)
+    part = _part_found(apart, truth, confidence, leak)
     strongest, quantile = _strongest([r.measures[statistic] for r in results], confidence)
     worst = max(results, key=lambda r: r.measures[statistic].value).name
     for result, given in zip(results, scores, strict=True):
         if given.by:
-            own = result.intervals[statistic]
-            worst, strongest = given.by, Interval(own.value, own.low, strongest.high)
+            limits = result.intervals[statistic]
+            worst, strongest = given.by, Interval(limits.value, limits.low, strongest.high)
     informative = [r.measures["bits"] for r in results if "bits" in r.measures]
     bits = None
     if informative:
@@ -200,8 +243,9 @@ def judged(
         chance=chance,
         worst=worst,
         strongest=strongest,
+        part=part,
         bits=bits,
-        status=status_of(strongest, chance, leak),
+        status=status_of(strongest, chance, leak) if part is None else "found",
         quantile=quantile,
         n_train=n_train,
         n_test=truth.n_samples,
@@ -213,14 +257,31 @@ def judged(
     )
 
 
+def _part_found(
+    apart: dict[int, list[Measure]], truth: Concept, confidence: float, leak: float
+) -> PartFound | None:
+    """The column whose lower limit, for all columns and probes at once, is furthest over chance."""
+    if len(apart) < 2:
+        return None
+    tests = sum(len(measures) for measures in apart.values())
+    quantile = float(ndtri(1 - (1 - confidence) / (2 * tests)))
+    found = [
+        PartFound(j, str(truth.labels[j]), _largest([m.interval(quantile) for m in measures]))
+        for j, measures in apart.items()
+    ]
+    chance = 0.5 if truth.kind == "classes" else chance_of(truth)  # of this one or not
+    found = [part for part in found if status_of(part.limits, chance, leak) == "found"]
+    return max(found, key=lambda part: part.limits.low, default=None)
+
+
 def _strongest(measures: list[Measure], confidence: float) -> tuple[Interval, float]:
     """Interval of the largest of several unknown values: largest limits that hold for all."""
     quantile = simultaneous_quantile(measures, confidence)
-    each = [m.interval(quantile) for m in measures]
-    largest = Interval(
-        max(i.value for i in each), max(i.low for i in each), max(i.high for i in each)
-    )
-    return largest, quantile
+    return _largest([m.interval(quantile) for m in measures]), quantile
+
+
+def _largest(each: list[Interval]) -> Interval:
+    return Interval(max(i.value for i in each), max(i.low for i in each), max(i.high for i in each))
 
 
 def status_of(strongest: Interval, chance: float, leak: float) -> Status:

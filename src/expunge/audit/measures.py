@@ -7,6 +7,7 @@ errors, which `simultaneous_quantile` needs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,10 @@ __all__ = [
     "Measure",
     "ProbeScores",
     "exact_binomial",
+    "mean_measures",
+    "measures_by_column",
     "measures_of",
+    "one_class_against_the_rest",
     "simultaneous_quantile",
 ]
 
@@ -202,19 +206,63 @@ def measures_of(scores: ProbeScores, truth: Concept) -> dict[str, Measure]:
         balanced_accuracy, auc, and where probabilities are known cross_entropy and bits. Of labels
         the mean over labels. Numbers: r2.
     """
-    if truth.kind == "continuous":
-        return {"r2": _r2(scores, truth.values)}
-    every = np.broadcast_to(scores.prior, scores.values.shape)
     if truth.kind == "classes":
+        every = np.broadcast_to(scores.prior, scores.values.shape)
         return _of_classes(scores.values, truth.values, every, scores.in_nats)
-    parts = []
-    for j in np.flatnonzero(truth.values.std(axis=0) > 0):  # labels that some rows have, some not
+    return mean_measures(measures_by_column(scores, truth))
+
+
+def measures_by_column(scores: ProbeScores, truth: Concept) -> dict[int, dict[str, Measure]]:
+    """The same for each label that some rows have and some not, or for each column of numbers.
+
+    Parameters
+    ----------
+    scores : ProbeScores
+    truth : Concept
+        Labels or numbers of the same rows.
+
+    Returns
+    -------
+    dict from the number of a column to a dict of Measure
+    """
+    if truth.kind == "continuous":
+        return {j: {"r2": _r2(scores, truth.values, j)} for j in range(truth.width)}
+    every, found = np.broadcast_to(scores.prior, scores.values.shape), {}
+    for j in np.flatnonzero(truth.values.std(axis=0) > 0):
         s, share = scores.values[:, j], every[:, j]
         two = np.column_stack([np.zeros_like(s), s])
         prior = np.column_stack([1 - share, share])
         codes = truth.values[:, j].astype(np.intp)
-        parts.append(_of_classes(two, codes, prior, scores.in_nats))
-    return {key: _mean([part[key] for part in parts]) for key in parts[0]}
+        found[int(j)] = _of_classes(two, codes, prior, scores.in_nats)
+    return found
+
+
+def mean_measures(parts: Mapping[int, dict[str, Measure]]) -> dict[str, Measure]:
+    """The means over columns of measures taken on the same rows."""
+    keys = next(iter(parts.values()))
+    return {key: _mean([part[key] for part in parts.values()]) for key in keys}
+
+
+def one_class_against_the_rest(scores: ProbeScores, truth: Concept) -> dict[int, Measure]:
+    """For each class the balanced accuracy of "it is this one", by its answers; chance is 0.5.
+
+    Parameters
+    ----------
+    scores : ProbeScores
+    truth : Concept
+        Classes of the same rows.
+
+    Returns
+    -------
+    dict from the number of a class to a Measure
+    """
+    answers = _relative(scores.values, scores.prior, scores.in_nats).argmax(axis=1)
+    found = {}
+    for k in np.unique(truth.values):
+        said = np.column_stack([answers != k, answers == k]).astype(float)
+        own = (truth.values == k).astype(np.intp)
+        found[int(k)] = _balanced_accuracy(said, own, np.ones(2), in_nats=False)
+    return found
 
 
 def _mean(parts: list[Measure]) -> Measure:
@@ -260,10 +308,9 @@ def _balanced_accuracy(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -
     """Mean recall over the classes there are, with probabilities taken relative to the prior.
 
     Without that a probe of rare classes always answers the commonest one and seems to know nothing.
-    Scores that differ by rounding are equal, and then the first class is the answer.
+    Of equal scores the first class is the answer.
     """
-    relative = np.round(S - np.log(np.maximum(prior, 1e-12)) if in_nats else S, DIGITS)
-    right = (relative.argmax(axis=1) == y).astype(float)
+    right = (_relative(S, prior, in_nats).argmax(axis=1) == y).astype(float)
     counts = np.bincount(y, minlength=S.shape[1]).astype(float)
     hits = np.bincount(y, weights=right, minlength=S.shape[1])
     there = counts > 0
@@ -276,6 +323,12 @@ def _balanced_accuracy(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -
     variance = smooth * (1 - smooth) / np.maximum(counts, 1)
     error = float(np.sqrt(variance[there].sum())) / classes
     return Measure.of(float(recall[there].mean()), influence, error=error)
+
+
+def _relative(S: Array, prior: Array, in_nats: bool) -> Array:
+    """Scores relative to the prior; those that differ by rounding are equal."""
+    relative = S - np.log(np.maximum(prior, 1e-12)) if in_nats else S
+    return np.asarray(np.round(relative, DIGITS))
 
 
 def _auc(S: Array, y: NDArray[Any]) -> Measure:
@@ -319,16 +372,11 @@ def _share_below(s: Array, others: Array) -> Array:
     return np.asarray(places / (2 * len(others)))
 
 
-def _r2(scores: ProbeScores, Z: Array) -> Measure:
-    """Share of variance explained, the mean over columns; 0 is a constant answer."""
-    parts = []
-    for j in range(Z.shape[1]):
-        wrong = (Z[:, j] - scores.values[:, j]) ** 2
-        spread = (Z[:, j] - scores.prior[..., j]) ** 2
-        if spread.mean() <= (ROUNDING * np.abs(Z[:, j]).max()) ** 2:  # nothing to be explained
-            parts.append(Measure.of(0.0, np.zeros(len(Z)), least=-np.inf))
-            continue
-        ratio = wrong.mean() / spread.mean()
-        influence = (ratio * spread - wrong) / spread.mean()
-        parts.append(Measure.of(1 - ratio, influence, least=-np.inf))
-    return _mean(parts)
+def _r2(scores: ProbeScores, Z: Array, j: int) -> Measure:
+    """Share of the variance of a column that is explained; 0 is a constant answer."""
+    wrong = (Z[:, j] - scores.values[:, j]) ** 2
+    spread = (Z[:, j] - scores.prior[..., j]) ** 2
+    if spread.mean() <= (ROUNDING * np.abs(Z[:, j]).max()) ** 2:  # nothing to be explained
+        return Measure.of(0.0, np.zeros(len(Z)), least=-np.inf)
+    ratio = wrong.mean() / spread.mean()
+    return Measure.of(1 - ratio, (ratio * spread - wrong) / spread.mean(), least=-np.inf)

@@ -28,7 +28,7 @@ n_eff is that of the *fit*, whatever rows are audited; with weights w, n is (Σw
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,9 @@ class Residue:
         New rows that the probe of the audit learns from.
     balanced_accuracy_here, auc_here, r2_here : float or None
         Of a probe that learns from so many.
+    parts_high : dict from int to float
+        Of several labels or numbers, or of more than two classes each against the rest: what the
+        balanced accuracy (R²) of any of them exceeds in one fit of twenty, by its number.
     """
 
     q: float
@@ -145,10 +148,12 @@ class Residue:
     balanced_accuracy_here: float | None
     auc_here: float | None
     r2_here: float | None
+    parts_high: dict[int, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return asdict(self)
+        parts = {str(j): high for j, high in self.parts_high.items()}
+        return {**asdict(self), "parts_high": parts}
 
     def ceiling(self, statistic: str) -> float:
         """The balanced accuracy, AUC or R² of a probe with unlimited rows."""
@@ -203,15 +208,19 @@ def expected_residue(
     """
     varying = _varying(moments)
     size = FitSize(moments.n, moments.weight) if fit is None else fit
-    parts = [_of_column(moments, j, probe_rows, size, conditional) for j in varying]
+    several = len(varying) > 1
+    rare = (1 - HIGH) / len(varying) if several else 1 - HIGH
+    found = [_of_column(moments, j, probe_rows, size, conditional, rare) for j in varying]
+    parts = [residue for residue, _ in found]
     if not parts:
         return None
     means: dict[str, Any] = {}
-    for key in vars(parts[0]):
+    for key in vars(parts[0]).keys() - {"parts_high"}:
         values = [getattr(part, key) for part in parts]
         means[key] = None if None in values else float(np.mean(values))
     whole = {"n": size.n, "d": parts[0].d, "probe_rows": probe_rows, "conditional": conditional}
-    return Residue(**{**means, **whole})
+    highs = {j: high for j, (_, high) in zip(varying, found, strict=True)} if several else {}
+    return Residue(**{**means, **whole}, parts_high=highs)
 
 
 def separations(moments: Moments) -> list[Separation]:
@@ -282,9 +291,12 @@ def of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[Ro
 
 
 def _of_column(
-    moments: Moments, j: int, probe_rows: int, fit: FitSize, conditional: bool
-) -> Residue:
-    """The residue of one class against the rest, one label or one column of numbers."""
+    moments: Moments, j: int, probe_rows: int, fit: FitSize, conditional: bool, rare: float
+) -> tuple[Residue, float]:
+    """The residue of one class against the rest, one label or one column of numbers.
+
+    With it what the balanced accuracy or R² exceeds with the probability `rare`.
+    """
     variance = float(moments.zz[j, j] / moments.weight)  # π(1 - π) of a class: n_eff = n π(1 - π)
     numbers = moments.kind == "continuous"
     share = 1.0 if numbers else variance
@@ -309,7 +321,8 @@ def _of_column(
         scores["balanced_accuracy" + end] = None if numbers else recall(size, classes)
         scores["auc" + end] = None if numbers else float(scipy.special.ndtr(np.sqrt(size / 2)))
         scores["r2" + end] = min(size, 1.0) if numbers else None
-    return Residue(
+    most = q * float(scipy.special.chdtri(freedom, rare)) / freedom
+    residue = Residue(
         q=q,
         n=fit.n,
         d=d,
@@ -317,8 +330,10 @@ def _of_column(
         conditional=conditional,
         separation=separation,
         probe_rows=probe_rows,
+        parts_high={},
         **scores,
     )
+    return residue, min(most, 1.0) if numbers else recall(most, 2)
 
 
 def _gap(moments: Moments, j: int, variance: float, fitted: int) -> tuple[float | None, int]:

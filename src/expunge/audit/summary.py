@@ -92,6 +92,7 @@ def _worst_cases(content: Content) -> Iterator[str]:
         for family, title in FAMILIES.items():
             if family in protocol["after"]:
                 yield _worst_case(protocol, family, title)
+                yield from _part(protocol["after"][family])
                 yield from _sampled(protocol["after"][family])
     yield from _residue(content)
 
@@ -105,6 +106,13 @@ def _worst_case(protocol: Content, family: str, title: str) -> str:
     bits = after["bits"]
     left = "" if bits is None else f"; {bits['low']:.3f} to {bits['high']:.3f} bits"
     return f"    {title:<11}{start:>8} -> {value:>7} [{low}, {high}]{left}: {after['status']}"
+
+
+def _part(result: Content) -> Iterator[str]:
+    """Of several labels or numbers the one that is found by itself."""
+    if (found := result.get("part")) is not None:
+        value, low, high = (in_words(result["statistic"], found[k]) for k in LIMITS)
+        yield f"               most of all {found['label']!r}: {value} [{low}, {high}]"
 
 
 def _sampled(result: Content) -> Iterator[str]:

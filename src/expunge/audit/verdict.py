@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from expunge.audit.families import FamilyResult
 from expunge.audit.fit import FitFacts
 from expunge.audit.protocols import ProtocolResult
@@ -144,10 +146,12 @@ def _explained(
         return False
     if residue is None:
         return None
-    high = residue.high(linear.statistic)
-    if linear.strongest.value <= high:
+    found = [(linear.strongest, residue.high(linear.statistic))]
+    if linear.part is not None:
+        found.append((linear.part.limits, residue.parts_high.get(linear.part.column, -np.inf)))
+    if all(limits.value <= high for limits, high in found):
         return True
-    return None if linear.strongest.low <= high else False
+    return None if all(limits.low <= high for limits, high in found) else False
 
 
 def _claim(
@@ -164,6 +168,9 @@ def _claim(
     if result.status == "at chance":
         return f"{title}: at chance."
     value = in_words(result.statistic, result.strongest.value)
+    if result.part is not None:
+        worst = in_words(result.statistic, result.part.limits.value)
+        value = f"{worst} of {result.part.label!r}, {value} on average"
     if result.status == "cannot tell":
         return (
             f"{title}: cannot tell; they reach {value}, and {result.n_test:,} fresh rows are too "
@@ -181,9 +188,14 @@ def _sentence(result: FamilyResult) -> str:
         in_words(result.statistic, x) for x in (found.value, found.low, found.high, result.chance)
     )
     title = "linear" if result.family == "linear" else "non-linear"
+    most = ""
+    if result.part is not None:
+        ends = (result.part.limits.value, result.part.limits.low, result.part.limits.high)
+        worst, least, top = (in_words(result.statistic, x) for x in ends)
+        most = f"; most of all {result.part.label!r}: {worst}, between {least} and {top}"
     return (
-        f"{title} probes: {result.status} ({result.worst}: {value}, between {low} and {high}; "
-        f"chance is {chance}; {result.n_test:,} rows)"
+        f"{title} probes: {result.status} ({result.worst}: {value}, between {low} and {high}{most}"
+        f"; chance is {chance}; {result.n_test:,} rows)"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -75,15 +75,32 @@ class Probed:
     explained: bool = False
 
     @classmethod
-    def of(cls, results: Sequence[FamilyResult], leak: float, high: float = -np.inf) -> Self:
-        """Of the results of the runs, where sampling error reaches up to `high`."""
+    def of(
+        cls,
+        results: Sequence[FamilyResult],
+        leak: float,
+        high: float = -np.inf,
+        parts_high: Mapping[int, float] | None = None,
+    ) -> Self:
+        """Of the results of the runs, where sampling error reaches up to `high`.
+
+        One of several labels or numbers that is found by itself, where sampling error reaches up to
+        its number in `parts_high`, is found in most runs or not at all.
+        """
         spread = Spread.of([r.strongest.value for r in results])
         low, top = (
             float(np.mean([getattr(r.strongest, k) for r in results])) for k in ("low", "high")
         )
         chance = float(np.mean([r.chance for r in results]))
         status = status_of(Interval(spread.mean, low, top), chance, leak)
+        parts = [r.part for r in results if r.part is not None]
+        if 2 * len(parts) > len(results):
+            status = "found"
+        else:
+            parts = []
+        reach = parts_high or {}
         explained = status == "found" and bool(spread.mean <= high)
+        explained &= all(p.limits.value <= reach.get(p.column, -np.inf) for p in parts)
         return cls(spread.mean, spread.sd, low, top, chance, status, explained)
 
 

@@ -212,8 +212,9 @@ class _Table:
         residue = _residue(self.residues, statistic)
         high = -np.inf if residue is None else residue["high"]
         leak = float(run.terms.leak)
-        rows = [_row(NOTHING, self.nothing, leak, high)]
-        rows += [_row(method.name, done, leak, high) for method, done in self.found.items()]
+        reach = leak, high, _parts_high(self.residues)
+        rows = [_row(NOTHING, self.nothing, *reach)]
+        rows += [_row(method.name, done, *reach) for method, done in self.found.items()]
         probed = {name: getattr(rows[0], name) for name in (*PROBES, "task")}
         return Comparison(
             rows=tuple(rows),
@@ -241,7 +242,17 @@ def _residue(found: list[Residue], statistic: str) -> dict[str, float] | None:
     }
 
 
-def _row(name: str, done: list[Measured], leak: float, high: float) -> ComparisonRow:
+def _parts_high(found: list[Residue]) -> dict[int, float]:
+    """What one of several labels or numbers reaches by sampling error, the mean over the runs."""
+    columns = {j for residue in found for j in residue.parts_high}
+    return {
+        j: float(np.mean([r.parts_high[j] for r in found if j in r.parts_high])) for j in columns
+    }
+
+
+def _row(
+    name: str, done: list[Measured], leak: float, high: float, parts_high: dict[int, float]
+) -> ComparisonRow:
     def spread(value: Callable[[Measured], float]) -> Spread:
         return Spread.of([value(measured) for measured in done])
 
@@ -249,8 +260,8 @@ def _row(name: str, done: list[Measured], leak: float, high: float) -> Compariso
         results = [getattr(measured, family) for measured in done]
         # sampling error is no excuse for what was not erased from the rows of the fit either
         excused = family == "fresh" and all(measured.exact for measured in done)
-        explained_to = high if excused else -np.inf
-        return None if results[0] is None else Probed.of(results, leak, explained_to)
+        reach = (high, parts_high) if excused else (-np.inf, {})
+        return None if results[0] is None else Probed.of(results, leak, *reach)
 
     bits = [m.fresh.bits.value for m in done if m.fresh is not None and m.fresh.bits is not None]
     return ComparisonRow(

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
+from expunge.emptied import with_emptied_columns
 from expunge.erasers.from_moments import statistics_of
 from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
 from expunge.erasers.record import columns_record, fit_record, rows_record
@@ -392,8 +393,10 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     @property
     def rank_(self) -> int:
-        """Number of directions erased."""
-        return self._settled()[0].rank
+        """Number of directions erased; columns that become constants by that are not counted."""
+        erasure, _, solution = self._settled()
+        linear = isinstance(erasure, Erasure)
+        return min(solution.left.shape[1], erasure.rank) if linear else erasure.rank
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # scikit-learn's name
         plain: str = super().__repr__(N_CHAR_MAX)
@@ -578,6 +581,8 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             left, right = s * solution.left[:, taken], solution.right[taken]
             if solution.center is not None:
                 left, right = _without_digits(left, right, moments.squares == 0)
+                if s == 1:
+                    left, right = with_emptied_columns(left, right, moments)
             return Erasure(left, right, solution.center, meta=meta)
         return ConditionalErasure(
             solution.shift,

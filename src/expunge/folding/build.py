@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.concept import Concept, Label
+from expunge.emptied import with_emptied_columns
 from expunge.erasure import Erasure
 from expunge.fold_erasure import Cells, FoldErasure, moved
 from expunge.folding.class_predictor import LinearPredictor
@@ -126,6 +127,7 @@ def _closed(
     if exact and by_shifts <= by_leace and _apart(last, shares, moments) <= UNSEEN:
         return fold.with_(last=last, closing=_nothing(mean))
     offset = (mean - moments.mean_x) * varies
+    left, right = with_emptied_columns(left, right, moments)
     return fold.with_(closing=Erasure(left, right, moments.mean_x, offset))
 
 
@@ -143,6 +145,7 @@ def only_leace(moments: Moments, predictor: LinearPredictor) -> FoldErasure:
     still = GaussianMaps(np.zeros((d, 0)), np.zeros((0, d)), np.zeros((c, 0, 0)))
     fold = _fold(predictor, np.zeros((c, d)), still, moments.labels)
     left, right = least_change(moments.cov_xx, moments.cov_xz, moments.cov_zz, eps=moments.eps)
+    left, right = with_emptied_columns(left, right, moments)
     return fold.with_(closing=Erasure(left, right, moments.mean_x))
 
 

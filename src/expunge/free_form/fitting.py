@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.concept import Concept
+from expunge.emptied import nothing_left, with_emptied_columns
 from expunge.free_form.random_features import draw_features, sums_by_fold
 from expunge.free_form.readout import Blocks, Readout
 from expunge.free_form.ridge_choice import RidgeChoice, choose_ridge
@@ -101,15 +102,21 @@ def fit_free_form(
         why = "rounding would leave some of the covariance with the concept"
     if why:
         choice = replace(choice, ridge=np.inf)
-        return FreeForm(_without_features(left, right, moments.mean_x), choice, why)
+        factors = with_emptied_columns(left, right, moments)
+        return FreeForm(_without_features(*factors, moments.mean_x), choice, why)
+    right, coef = read[:d].T / units, read[d:].T
+    if (gone := nothing_left(*factors, moments)).any():  # a constant is written to these
+        own = np.eye(d)[gone]
+        left = np.hstack([np.where(gone[:, None], 0.0, left), own.T])
+        right, coef = np.vstack([right, own]), np.pad(coef, ((0, len(own)), (0, 0)))
     return FreeForm(
         FreeFormErasure(
             left,
-            read[:d].T / units,
+            right,
             features.center,
             features.frequencies,
             features.phases,
-            read[d:].T,
+            coef,
             whole.mean_x[d:-m],
         ),
         choice,

@@ -178,7 +178,24 @@ def _affine(erasure: Erasure, x: str, constant: Any, step: Any, prefix: str = ""
         erased = step("Sub", x, step("MatMul", read, constant(f"{prefix}left", erasure.left.T)))
     if erasure.offset is not None:
         erased = step("Add", erased, constant(f"{prefix}offset", erasure.offset))
-    return str(erased)
+    return _emptied(erased, erasure, erasure.constant, constant, step, prefix)
+
+
+def _emptied(
+    erased: str,
+    erasure: Erasure | FreeFormErasure,
+    values: Any,
+    constant: Any,
+    step: Any,
+    prefix: str = "",
+) -> str:
+    """Erased rows with a constant in the columns of which nothing is left."""
+    if not erasure.emptied.size:
+        return erased
+    kept, there = np.ones(erasure.n_features), np.zeros(erasure.n_features)
+    kept[erasure.emptied], there[erasure.emptied] = 0.0, values
+    erased = step("Mul", erased, constant(f"{prefix}kept", kept))
+    return str(step("Add", erased, constant(f"{prefix}constant", there)))
 
 
 def _nonlinear(erasure: NonlinearErasure, x: str, constant: Any, step: Any) -> str:
@@ -205,7 +222,8 @@ def _free_form(erasure: FreeFormErasure, x: str, constant: Any, step: Any) -> st
         features = step("Sub", step("Sin", angles), constant("means", erasure.means))
         read = step("MatMul", features, constant("coef", erasure.coef.T))
         taken = step("Add", taken, read)
-    return str(step("Sub", x, step("MatMul", taken, constant("left", erasure.left.T))))
+    erased = step("Sub", x, step("MatMul", taken, constant("left", erasure.left.T)))
+    return _emptied(erased, erasure, erasure.center[erasure.emptied], constant, step)
 
 
 def _folded(fold: FoldErasure, x: str, constant: Any, step: Any) -> str:

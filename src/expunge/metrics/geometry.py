@@ -188,6 +188,9 @@ def v_measure(
         check_number(count, "clusters", least=1, most=rows.n_samples, whole=True)
     single = rows.dtype.itemsize <= 4
     work: NDArray[Any] = np.asarray(rows.array(), dtype=np.float32 if single else np.float64)
+    _, digits = np.frexp(np.abs(work).max(initial=0.0))
+    if single and not -50 < digits < 50:  # float32 squares would vanish or overflow
+        work = np.ldexp(work, -digits)
     # steps are short: threads would mostly wait for each other
     with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         found = [

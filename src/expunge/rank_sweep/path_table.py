@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from expunge.audit.families import FamilyResult
 from expunge.audit.marks import aligned, legend, mark, sampling_error, wrapped
 from expunge.audit.residue import Residue
@@ -125,6 +127,8 @@ class RankPath:
         exact = point.solver == "closed_form"  # no excuse for what is left in the fit itself
         if name == "fresh" and exact and self.residue is not None:
             explained = value <= self.residue.high(self.statistic)
+            if (part := found.part) is not None:
+                explained &= part.limits.value <= self.residue.parts_high.get(part.column, -np.inf)
         return f"{self._text(value)} {mark(found.status, explained)}"
 
     def __str__(self) -> str:

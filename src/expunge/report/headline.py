@@ -66,6 +66,8 @@ def _probe_card(audit: Audit, family: str) -> Card | None:
             scored(joint, statistic),
         )
     ]
+    if found.get("part") is not None:
+        facts.append((f"Most of all, {found['part']['label']}", scored(found["part"], statistic)))
     if family == "linear" and audit["residue"] is not None:
         facts.append(_expected(audit["residue"], statistic))
     facts.append(("Chance", score(found["chance"], statistic)))

@@ -130,6 +130,7 @@ def block_map(erasure: Erasure | NonlinearErasure, *, narrow: bool) -> Callable[
     left, right = np.ascontiguousarray(erasure.left.T), erasure.right.T
     center, offset = erasure.center, erasure.offset
     few = max(1, CENTRED // erasure.n_features)
+    emptied, constant = erasure.emptied, erasure.constant
     origin = np.zeros(erasure.rank) if center is None else center @ right
     subtract: Callable[[Array, Array, Array], None] = subtract_product
     if erasure.rank == 1:
@@ -146,6 +147,8 @@ def block_map(erasure: Erasure | NonlinearErasure, *, narrow: bool) -> Callable[
         subtract(block, coordinates, left)
         if offset is not None:
             block += offset
+        if emptied.size:
+            block[:, emptied] = constant
         return coordinates
 
     return erase

@@ -137,7 +137,7 @@ def apply_to_tensor(
     if out is not None:
         _check_out(out, X, plain)
     if not plain or (out is None and X.numel() <= SMALL):
-        found = affine(X, *factors)
+        found = _emptied(affine(X, *factors), erasure)
         return _checked(found, X) if check and plain else found
     d = erasure.n_features
     X = X.detach().resolve_neg()
@@ -145,13 +145,22 @@ def apply_to_tensor(
     rows, target = X.reshape(-1, d), out.detach().view(-1, d)
     if X.device.type != "cpu":
         for lo, hi in blocks(0, rows.shape[0], max(1, DEVICE_BLOCK // d)):
-            target[lo:hi] = affine(rows[lo:hi], *factors)
+            target[lo:hi] = _emptied(affine(rows[lo:hi], *factors), erasure)
     elif X.dtype in (torch.float32, torch.float64):
         apply_to_array(erasure, rows.numpy(), target.numpy(), check=check)
         return out
     else:
         _apply_to_half(erasure, rows, target)
     return _checked(out, X) if check else out
+
+
+def _emptied(found: torch.Tensor, erasure: Erasure) -> torch.Tensor:
+    """Erased rows with a constant in the columns of which nothing is left."""
+    if not erasure.emptied.size:
+        return found
+    places = torch.tensor(erasure.emptied, device=found.device)
+    values = torch.tensor(erasure.constant, dtype=found.dtype, device=found.device)
+    return found.index_copy(-1, places, values.expand(*found.shape[:-1], -1))
 
 
 def _apply_nonlinear(

@@ -1,0 +1,123 @@
+"""Columns of which an erasure leaves nothing: a constant is written in their place.
+
+Where a column is the concept (or a function of columns that are), all of it is taken away. What
+float64 leaves is rounding, and rounding follows what was taken: who scales that column by its
+spread of 1e-16, or splits it by a tree, reads the concept. So such a column j is given a
+coordinate of its own,
+
+    I - M = left right = [left without rows J | e_J + left right_J] [right without columns J ; e_J],
+
+the same map on all rows where nothing was left, and a row e_j in both factors tells whoever applies
+them that the result is the center.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.linalg import Array
+from expunge.moments import Moments
+
+__all__ = ["emptied_columns", "nothing_left", "with_emptied_columns"]
+
+NOTHING = 1e-6  # of its spread that is left of an emptied column, at most
+ROUNDING = 1e-9  # of all that is read: directions below this are the rounding of others
+
+
+def emptied_columns(left: Array, right: Array) -> NDArray[np.intp]:
+    """Columns to which factors of a map say that a constant is written.
+
+    Parameters
+    ----------
+    left : array of shape (d, r)
+    right : array of shape (r, d)
+
+    Returns
+    -------
+    array of numbers of columns, ascending
+
+    Examples
+    --------
+    >>> from numpy import array
+    >>> from expunge.emptied import emptied_columns
+    >>> emptied_columns(array([[0.5], [1.0]]), array([[0.0, 1.0]]))
+    array([1])
+    """
+    lone = np.flatnonzero((right != 0).sum(axis=1) == 1)  # coordinates that read one column
+    at = np.abs(right[lone]).argmax(axis=1)
+    whole = (right[lone, at] == 1) & (left[at, lone] == 1) & ((left[at] != 0).sum(axis=1) == 1)
+    return np.sort(at[whole])
+
+
+def with_emptied_columns(left: Array, right: Array, moments: Moments) -> tuple[Array, Array]:
+    """Factors of the same map on the rows of a fit that name the columns of which nothing is left.
+
+    Parameters
+    ----------
+    left : array of shape (d, r)
+    right : array of shape (r, d)
+    moments : Moments
+        Of the rows.
+
+    Returns
+    -------
+    left, right : arrays
+        The same ones where something is left of every column. Of an orthogonal projector they stay
+        one, of its rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> y = np.arange(100) % 2
+    >>> X = np.column_stack([y - 0.5, y + np.sin(np.arange(100))])
+    >>> clean = ex.LEACE().fit(X, y).transform(X)
+    >>> np.unique(clean[:, 0]), len(np.unique(clean[:, 1]))
+    (array([0.]), 100)
+    """
+    spread = np.sqrt(moments.squares / moments.weight)
+    gone = nothing_left(left, right, moments)
+    if not gone.any():
+        return left, right
+    rest, others = np.where(gone[:, None], 0.0, left), np.where(gone, 0.0, right)
+    U, sizes, _ = np.linalg.svd(others * spread, full_matrices=False)
+    U = U[:, sizes > ROUNDING * np.linalg.norm(right * spread, 2)]
+    own = np.flatnonzero(gone)
+    alone = np.eye(len(left))[own]
+    found = np.hstack([rest @ U, alone.T + rest @ right[:, own]]), np.vstack([U.T @ others, alone])
+    lost = (rest - rest @ U @ U.T) @ others * spread
+    same = bool(np.all(np.abs(lost).max(axis=1) <= ROUNDING * spread))
+    more = found[0].shape[1] > left.shape[1]  # of columns that others tell; no projector any more
+    return found if same and not (more and np.array_equal(left, right.T)) else (left, right)
+
+
+def nothing_left(left: Array, right: Array, moments: Moments) -> NDArray[np.bool_]:
+    """Whether a column that varied no longer does, after a map of these factors.
+
+    Parameters
+    ----------
+    left : array of shape (d, r)
+    right : array of shape (r, d)
+    moments : Moments
+        Of the rows before it.
+
+    Returns
+    -------
+    array of shape (d,)
+    """
+    spread = np.sqrt(moments.squares / moments.weight)
+    varied = spread > 0
+    if moments.xx is not None:
+        S = moments.cov_xx
+        T = S - left @ (right @ S)  # M Σ
+        after = np.diag(T) - np.einsum("ij,ij->i", T @ right.T, left)
+        reach = spread + np.abs(left) @ (np.abs(right) @ spread)
+        after = np.maximum(after, 0.0) + 4 * moments.eps * reach**2  # by which sums may be off
+        if (sure := varied & (after <= NOTHING**2 * spread**2)).any():
+            return np.asarray(sure)
+    # without covariances: columns that are told by themselves alone
+    near = varied & (np.abs(1 - np.einsum("ij,ji->i", left, right)) <= NOTHING)
+    rows = np.eye(len(left))[near] - left[near] @ right
+    near[near] = np.abs(rows) @ spread <= NOTHING * spread[near]
+    return np.asarray(near)
