@@ -162,6 +162,14 @@ PLANS = {
         weights=Weights(1e8),
         parameters={"rank": 2, "objective": "cca"},
     ),
+    "a fold of rows of which none counts in a part": Plan(
+        "FoldEraser",
+        seed=1633198766,
+        rows=Rows(n=10, d=6, gap=30.0, mixed=1.0, dtype="bool"),
+        target=Target(kind="classes", count=3, text=True),
+        weights=Weights(ratio=2.0, lost_class=True),
+        parameters={"shrinkage": 0.1, "transport": "shift", "predictor": "discriminant"},
+    ),
     "certify without a tolerance": Plan(
         "certify", erasure="nothing", parameters={"tol": None}, bad="tol"
     ),

@@ -184,6 +184,8 @@ def fold_of(
         maps = np.zeros((c, *own.maps.shape[1:]))
         maps[there] = own.maps
         found = replace(own, maps=maps)
+    if not there:  # no row that counts
+        return _fold(predictor, shifts, found, labels)
     squares = sum(seen[code][0].squares for code in there)
     squares = squares + sum(seen[code][0].weight * shifts[code] ** 2 for code in there)
     spread = np.sqrt(squares / sum(seen[code][0].weight for code in there))
