@@ -125,3 +125,16 @@ def test_damaged_files(tmp_path):
     ex.LEACE().fit(data.X, data.y).erasure_.save(path)
     with pytest.raises(ex.BadArtifact, match="not a 'moments'"):
         ex.Moments.load(path)
+
+
+@pytest.mark.parametrize("heavy", [0, 1])
+def test_chunks_with_and_without_weights_count_as_they_are(heavy):
+    rng, y = np.random.default_rng(0), np.arange(60) % 2
+    X, w = rng.normal(size=(60, 3)), rng.uniform(0.1, 5, 60)
+    stream = ex.LEACE()
+    for number in (0, 1):
+        given = {"sample_weight": w} if number == heavy else {}
+        stream.partial_fit(X, y, **given)
+    expected = (60 + w.sum()) ** 2 / (60 + (w**2).sum())
+    found = stream.erasure_.meta["fit"]["effective_n"]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -352,6 +352,18 @@ def test_auto_with_a_classifier_of_labels_does_not_take_everything():
     assert LinearRegression().fit(clean, y).score(clean, y) < 0.02
 
 
+def test_auto_with_a_regressor_goes_on_while_held_out_rows_are_read():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=800)
+    X = rng.normal(size=(800, 6)) * np.geomspace(1, 9, 6)
+    X[:, :3] += np.outer(z, [1.0, 2.0, 4.0])
+    eraser = ex.INLP(rank="auto", classifier=Ridge(), random_state=0).fit(X, z)
+    assert 2 <= eraser.rank_ < 6
+    assert Ridge().fit(X, z).score(X, z) > 0.5
+    clean = eraser.transform(X)
+    assert Ridge().fit(clean, z).score(clean, z) < 0.05
+
+
 def test_auto_with_a_regressor_stops_when_held_out_rows_are_at_chance():
     rng = np.random.default_rng(0)
     X, noise = rng.normal(size=(600, 8)), rng.normal(size=600)

@@ -422,3 +422,10 @@ def test_the_command_line_fits_shows_applies_and_audits(tmp_path):
     erasure = ex.FreeFormErasure.load(files["e.safetensors"])
     assert_allclose(np.load(files["clean.npy"]), erasure.transform(X))
     assert main(["audit", files["e.safetensors"], files["x.npy"], *told]) == 0
+
+
+@pytest.mark.parametrize("count", [0, 2.5, "many", 10**9])
+def test_features_are_a_number_that_memory_holds(count):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    with pytest.raises(ex.InputError, match="n_components must be"):
+        free(n_components=count).fit(X, y)
