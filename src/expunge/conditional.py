@@ -39,6 +39,9 @@ class ConditionalErasure(SavedMap):
     kind : {"classes", "labels", "continuous"}
     maps : array of shape (m, d, d), optional
         A for each class; the identity by default.
+    emptied : array of shape (d,), optional
+        Not 0 for columns of which the concept is all there is: at full strength they become c
+        itself, as the rounding of anything near it would tell the concept.
     strength : float
     meta : mapping, optional
         What made it; JSON values only.
@@ -68,6 +71,7 @@ class ConditionalErasure(SavedMap):
         kind: Kind,
         *,
         maps: Any = None,
+        emptied: Any = None,
         strength: float = 1.0,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
@@ -76,12 +80,14 @@ class ConditionalErasure(SavedMap):
         self.shift, self.mean_z = _frozen(shift, "shift"), _frozen(mean_z, "mean_z")
         self.center = _frozen(center, "center")
         self.maps = None if maps is None else _frozen(maps, "maps")
+        self.emptied = None if emptied is None else _frozen(emptied, "emptied")
         self.labels: tuple[Label, ...] = _labels(labels)
         self.kind: Kind = kind
         self.strength = float(strength)
         self._meta = plain_meta(meta)
         m, d = len(self.labels), self.center.size
         wanted = {"shift": (d, m), "mean_z": (m,), "center": (d,), "maps": (m, d, d)}
+        wanted["emptied"] = (d,)
         parts = {name: getattr(self, name) for name in wanted if getattr(self, name) is not None}
         if any(part.shape != wanted[name] for name, part in parts.items()):
             raise InputError(
@@ -143,6 +149,7 @@ class ConditionalErasure(SavedMap):
         out = np.empty(values.shape, values.dtype if values.dtype.kind == "f" else np.float64)
 
         identity = np.eye(self.n_features if self.maps is not None else 0)
+        constant = self.becoming_constant
 
         def apply(start: int, stop: int) -> None:
             for lo, hi in blocks(start, stop, BLOCK):
@@ -154,11 +161,19 @@ class ConditionalErasure(SavedMap):
                         rest = x[own] - moved[own] - self.center
                         moved[own] += rest @ (identity - self.maps[code]).T
                 out[lo:hi] = x - self.strength * moved
+                out[lo:hi, constant] = self.center[constant]
 
         watch = Watch(1)  # the rows are finite, but what they are moved to may not be
         map_spans(watch.over(apply), len(values), self.n_features)
         watch.settle(values, out)
         return out
+
+    @property
+    def becoming_constant(self) -> NDArray[np.bool_]:
+        """Which columns become their mean exactly, shape (d,)."""
+        if self.emptied is None or self.strength < 1:
+            return np.zeros(self.n_features, dtype=bool)
+        return np.asarray(self.emptied != 0)
 
     def cross_covariance_left(self, xz: Array, zz: Array) -> Array:
         """What is left of centred cross sums Sxz (d x m), given Szz (m x m)."""
@@ -173,12 +188,13 @@ class ConditionalErasure(SavedMap):
 
     def tensors(self) -> dict[str, Array]:
         """All numbers of the map by name, as a file holds them."""
-        found = {"shift": self.shift, "mean_z": self.mean_z, "center": self.center}
-        return found if self.maps is None else {**found, "maps": self.maps}
+        required, optional = self._names()
+        found = {name: getattr(self, name) for name in (*required, *optional)}
+        return {name: values for name, values in found.items() if values is not None}
 
     @classmethod
     def _names(cls) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return ("shift", "mean_z", "center"), ("maps",)
+        return ("shift", "mean_z", "center"), ("maps", "emptied")
 
     def _header(self) -> dict[str, Any]:
         concept = {"kind": self.kind, "labels": list(self.labels)}

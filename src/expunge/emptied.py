@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["emptied_columns", "nothing_left", "with_emptied_columns"]
+__all__ = ["emptied_columns", "emptied_when_told", "nothing_left", "with_emptied_columns"]
 
 NOTHING = 1e-6  # of its spread that is left of an emptied column, at most
 ROUNDING = 1e-9  # of all that is read: directions below this are the rounding of others
@@ -121,3 +121,41 @@ def nothing_left(left: Array, right: Array, moments: Moments) -> NDArray[np.bool
     rows = np.eye(len(left))[near] - left[near] @ right
     near[near] = np.abs(rows) @ spread <= NOTHING * spread[near]
     return np.asarray(near)
+
+
+def emptied_when_told(shift: Array, maps: Array | None, moments: Moments) -> Array | None:
+    """Columns of which nothing is left beyond what the concept predicts of them.
+
+    Sums of squares about the prediction B z are Sxx - B Szx for B = Sxz Szz⁺. Where matrices
+    follow, they must bring nothing of other columns.
+
+    Parameters
+    ----------
+    shift : array of shape (d, m)
+        B.
+    maps : array of shape (c, d, d) or None
+    moments : Moments
+        Of the rows.
+
+    Returns
+    -------
+    array of shape (d,) or None
+        1 for such a column, 0 for others; None if there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge import Moments
+    >>> from expunge.emptied import emptied_when_told
+    >>> z = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> moments = Moments.of(np.column_stack([2 * z, z**2]), z)
+    >>> emptied_when_told(moments.xz / moments.zz, None, moments)
+    array([1., 0.])
+    """
+    left = moments.squares - np.einsum("ij,ij->i", shift, moments.xz)
+    gone = (moments.squares > 0) & (left <= NOTHING**2 * moments.squares)
+    if maps is not None:
+        others = np.sqrt(np.where(gone, 0.0, moments.squares))
+        brought = (np.abs(maps) @ others).max(axis=0)
+        gone &= brought <= NOTHING * np.sqrt(moments.squares)
+    return gone.astype(np.float64) if gone.any() else None

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,6 +27,28 @@ def standardised(n=600, *, twice, seed=0):
     own = np.column_stack([y, 1 - y]) if twice else y[:, None]
     X = np.column_stack([rng.normal(size=(n, 4)) + np.outer(y, [0.5, 0, 1, 0]), own])
     return StandardScaler().fit_transform(X), y
+
+
+TOLD = [ex.OracleLEACE(), ex.QuadraticLEACE(), ex.QuadraticLEACE(label_free=True)]
+
+
+@pytest.mark.parametrize("as_tensor", [False, True])
+@pytest.mark.parametrize("twice", [False, True], ids=["one column", "one for each class"])
+@pytest.mark.parametrize("eraser", TOLD, ids=repr)
+def test_nor_by_maps_that_are_told_the_concept(eraser, twice, as_tensor, tmp_path):
+    X, y = standardised(twice=twice)
+    assert read_by_a_line(X, y) == 1
+    eraser = eraser.fit(X, y)
+    told = {} if getattr(eraser, "label_free", False) else {"concept": y}
+    clean = np.asarray(eraser.transform(torch.tensor(X) if as_tensor else X, **told))
+    assert eraser.certificate_.erased
+    assert read_by_a_line(clean, y) <= max(np.mean(y), 1 - np.mean(y)) + 0.01
+    if told:
+        assert np.ptp(clean[:, 4:], axis=0).tolist() == [0.0] * (X.shape[1] - 4)
+        assert np.ptp(clean[:, :4], axis=0).min() > 1
+        eraser.conditional_erasure_.save(tmp_path / "e.safetensors")
+        loaded = ex.ConditionalErasure.load(tmp_path / "e.safetensors")
+        np.testing.assert_array_equal(loaded.transform(X, concept=y), eraser.transform(X, **told))
 
 
 def read_by_a_line(X, y):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
-from expunge.emptied import with_emptied_columns
+from expunge.emptied import emptied_when_told, with_emptied_columns
 from expunge.erasers.from_moments import statistics_of
 from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
 from expunge.erasers.record import columns_record, fit_record, rows_record
@@ -582,7 +582,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             if solution.center is not None:
                 left, right = _without_digits(left, right, moments.squares == 0)
                 if s == 1:
-                    left, right = with_emptied_columns(left, right, moments)
+                    left, right = with_emptied_columns(left, right, seen.with_covariances)
             return Erasure(left, right, solution.center, meta=meta)
         return ConditionalErasure(
             solution.shift,
@@ -591,6 +591,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             moments.labels,
             moments.kind,
             maps=solution.maps,
+            emptied=emptied_when_told(solution.shift, solution.maps, moments),
             strength=s,
             meta=meta,
         )

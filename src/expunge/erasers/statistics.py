@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +94,13 @@ class Statistics:
         if self.squared_weights is not None:
             n = self.own.weight**2 / self.squared_weights
         return n / self.design / (1.0 if self.pool is None else self.pool.variance)
+
+    @property
+    def with_covariances(self) -> Moments:
+        """The moments with second ones, where classes have them or they were asked for."""
+        if self.moments.xx is not None or not self.by_class:
+            return self.moments
+        return reduce(Moments.merge, self.by_class.values())
 
     def merge(self, other: Statistics) -> Statistics:
         """Sums over both sets of rows."""

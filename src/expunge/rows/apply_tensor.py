@@ -260,7 +260,11 @@ def apply_conditional_to_tensor(
             own = torch.tensor(np.flatnonzero(concept.values == code), device=X.device)
             rest = x[own] - moved[own] - center
             moved = moved.index_add(0, own, rest @ here(identity - erasure.maps[code]).T)
-    found = (x - erasure.strength * moved).to(X.dtype)
+    found = x - erasure.strength * moved
+    if (constant := erasure.becoming_constant).any():
+        mask = torch.tensor(constant, device=X.device)
+        found = torch.where(mask, here(erasure.center), found)
+    found = found.to(X.dtype)
     return _checked(found, X) if _is_plain(X) else found
 
 
