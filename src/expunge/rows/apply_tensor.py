@@ -158,8 +158,9 @@ def _emptied(found: torch.Tensor, erasure: Erasure) -> torch.Tensor:
     """Erased rows with a constant in the columns of which nothing is left."""
     if not erasure.emptied.size:
         return found
-    places = torch.tensor(erasure.emptied, device=found.device)
-    values = torch.tensor(erasure.constant, dtype=found.dtype, device=found.device)
+    places = torch.from_numpy(np.array(erasure.emptied)).to(found.device)  # see `_copied`
+    values = torch.from_numpy(np.array(erasure.constant))
+    values = values.to(dtype=found.dtype, device=found.device)
     return found.index_copy(-1, places, values.expand(*found.shape[:-1], -1))
 
 
