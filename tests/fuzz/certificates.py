@@ -132,7 +132,8 @@ def _check_scikit_learn(
         warnings.simplefilter("ignore")
         model = LogisticRegression(C=1 / alpha, tol=1e-8, max_iter=500)
         model.fit(F, y, sample_weight=w)
-    p = model.predict_log_proba(F)[np.arange(len(y)), y]
+    with np.errstate(divide="ignore"):  # it may be sure, and wrong
+        p = model.predict_log_proba(F)[np.arange(len(y)), y]
     reached = -(w @ p) + alpha / 2 * float(np.sum(model.coef_**2))
     allowed = SMALLER * (c.tol + ROUNDING) * bound
     if bound - reached > allowed + SMALLER * tiny:
