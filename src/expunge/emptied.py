@@ -22,6 +22,7 @@ from expunge.moments import Moments
 __all__ = ["emptied_columns", "emptied_when_told", "nothing_left", "with_emptied_columns"]
 
 NOTHING = 1e-6  # of its spread that is left of an emptied column, at most
+ORTHOGONAL = 1e-12  # by which the factors of a projector may differ
 ROUNDING = 1e-9  # of all that is read: directions below this are the rounding of others
 
 
@@ -88,8 +89,11 @@ def with_emptied_columns(left: Array, right: Array, moments: Moments) -> tuple[A
     found = np.hstack([rest @ U, alone.T + rest @ right[:, own]]), np.vstack([U.T @ others, alone])
     lost = (rest - rest @ U @ U.T) @ others * spread
     same = bool(np.all(np.abs(lost).max(axis=1) <= ROUNDING * spread))
-    more = found[0].shape[1] > left.shape[1]  # of columns that others tell; no projector any more
-    return found if same and not (more and np.array_equal(left, right.T)) else (left, right)
+    if same and np.array_equal(left, right.T):  # more directions, of columns that others tell, ...
+        same = found[0].shape == left.shape and bool(
+            np.abs(found[0] - found[1].T).max() <= ORTHOGONAL  # ... or oblique ones: no projector
+        )
+    return found if same else (left, right)
 
 
 def nothing_left(left: Array, right: Array, moments: Moments) -> NDArray[np.bool_]:

@@ -54,7 +54,8 @@ def erased_rows(eraser: Any, case: Case) -> Array:
         moved = centre + np.stack(
             [found.maps[k].astype(Wide) @ row for k, row in zip(own, moved - centre, strict=True)]
         )
-    return (1 - found.strength) * X + found.strength * moved
+    moved = (1 - found.strength) * X + found.strength * moved
+    return np.where(found.becoming_constant, centre, moved)
 
 
 def _map_of(eraser: Any) -> Any:

@@ -162,6 +162,37 @@ PLANS = {
         weights=Weights(1e8),
         parameters={"rank": 2, "objective": "cca"},
     ),
+    "INLP that learns from rows of which none counts": Plan(
+        "INLP",
+        seed=230669640,
+        rows=Rows(n=25, d=3, gap=5.0, mixed=8.0),
+        target=Target(kind="several", units=1e8, origin=10.0),
+        weights=Weights(ratio=100.0, zeros=0.2, lost_class=True),
+        parameters={"loss": "squared", "validation_fraction": 0.8965220213122765},
+    ),
+    "a predictor that float32 cannot hold": Plan(
+        "RLACE",
+        seed=1085792112,
+        rows=Rows(n=49, d=5, nearly=0.001, dtype="float32"),
+        target=Target(kind="several", units=1e8, origin=1e6),
+        parameters={
+            "rank": 2,
+            "loss": "squared",
+            "max_iter": 1,
+            "alpha": 4.73e-12,
+            "fit_intercept": False,
+        },
+    ),
+    "a projector that leaves next to nothing of a column": Plan(
+        "RLACE", rows=Rows(gap=0.0, one_scale=1e5)
+    ),
+    "what is told the class leaves nothing of a column, but for rows of little weight": Plan(
+        "OracleLEACE",
+        seed=1210981065,
+        rows=Rows(n=9, d=9, gap=30.0, home="strided"),
+        target=Target(kind="labels", count=5),
+        weights=Weights(ratio=1e8, zeros=0.2),
+    ),
     "a fold of rows of which none counts in a part": Plan(
         "FoldEraser",
         seed=1633198766,

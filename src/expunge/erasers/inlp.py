@@ -195,7 +195,7 @@ class INLP(BaseEraser):
         held = place < np.clip(self.validation_fraction * count, 1, count - 1)
         needed = _of_every_class(data.concept, weights * (place + 1))
         held &= ~np.isin(groups, groups[needed])
-        if not (weights * held).any():  # too few rows to judge by
+        if not (weights * held).any() or not (weights * ~held).any():  # too few rows to judge by
             return 1
         if self.classifier is not None:
             find = self._classifier_finder(data, moments, ~held)

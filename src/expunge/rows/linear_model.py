@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["GlmPass", "glm_sums", "hessian_sums"]
 
 CACHED = 1 << 18  # numbers of a block that stay in cache: narrow rows come in larger blocks
+LARGEST = 1e18  # entries of a predictor whose scores float32 can hold
 
 Sums = tuple[Any, ...]  # loss, weight, XᵀR, ΣR, curvature and hits
 
@@ -89,7 +90,7 @@ def glm_sums(
         the weight of rows whose class the scores get right.
     """
     encode = loss.encoder(concept)
-    direct = single and math is NUMPY and X.dtype == np.float32
+    direct = single and math is NUMPY and X.dtype == np.float32 and _fits(coef)
     work = np.float32 if direct else np.float64
     b = intercept - center @ coef if direct and center is not None else intercept
     slopes = math.here(coef.astype(work))
@@ -197,3 +198,8 @@ def _centred(
     room = math.room(min(size, stop - start), d)
     for lo, hi in blocks(start, stop, size):
         yield lo, hi, math.double(X[lo:hi], center, room)
+
+
+def _fits(coef: Array) -> bool:
+    """Whether float32 can hold a predictor, and scores by it."""
+    return bool(np.abs(coef).max(initial=0.0) < LARGEST)
