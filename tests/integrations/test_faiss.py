@@ -9,6 +9,7 @@ import expunge as ex  # noqa: E402
 from expunge.integrations.faiss import erase_index, to_faiss  # noqa: E402
 
 D, N = 16, 500
+faiss.omp_set_num_threads(1)  # test processes already fill the cores
 
 
 @pytest.fixture(scope="module")
