@@ -23,6 +23,7 @@ __all__ = [
     "least_variance_directions",
     "positive_cholesky",
     "range_basis",
+    "units_if_far_apart",
     "whitening_pair",
 ]
 
@@ -30,6 +31,7 @@ Array = NDArray[np.float64]
 
 RCOND = 1e-10  # singular values below RCOND times the largest count as zero
 GRADED = 1e-4  # below this ratio a singular vector has lost too many digits in units not its own
+APART = 1e4  # ratio of spreads from which columns are measured in their own
 ROUNDING = 1e-13  # what float64 sums cannot tell from zero, relative to the largest possible value
 
 
@@ -84,6 +86,25 @@ def range_basis(A: Array, *, scale: float = 0.0, rcond: float = RCOND) -> Array:
     """Orthonormal basis (d x rank) of the column space of `A` (d x m), strongest first."""
     U, _, kept = column_space(A, scale=scale, rcond=rcond)
     return U[:, kept]
+
+
+def units_if_far_apart(variances: Array) -> Array:
+    """Units (d,) in which columns of these variances are measured: 1, or each its own spread.
+
+    Their own where spreads are more than `APART` apart, so that rounding of a wide column does not
+    drown a narrow one; a constant column has 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.linalg import units_if_far_apart
+    >>> units_if_far_apart(np.array([4.0, 1.0])), units_if_far_apart(np.array([1e12, 0.0, 1.0]))
+    (array([1., 1.]), array([1.e+06, 1.e+00, 1.e+00]))
+    """
+    varying = variances[variances > 0]
+    if varying.size == 0 or np.sqrt(varying.max()) <= APART * np.sqrt(varying.min()):
+        return np.ones(len(variances))
+    return np.sqrt(np.where(variances > 0, variances, 1.0))
 
 
 def concept_span(A: Array, x_units: Array, z_units: Array) -> Array:

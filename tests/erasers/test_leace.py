@@ -365,3 +365,19 @@ def test_half_precision_and_arrays():
     clean = ex.LEACE().fit(X, data.y).transform(X.astype(float))
     assert class_gap(X.astype(float), data.y) > 0.5
     assert class_gap(clean, data.y) < 1e-6
+
+
+@pytest.mark.parametrize("eraser", [ex.LEACE, ex.SPLINCE])
+@pytest.mark.parametrize("shrinkage", [0.5, 1.0, "oas", "ledoit_wolf"])
+def test_shrinkage_leaves_a_narrow_column_narrow(eraser, shrinkage):
+    """Towards a multiple of I it was as wide as the widest, and what it says was lost."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    X = rng.normal(size=(200, 4)) + 2 * rng.normal(size=(3, 4))[y]
+    X /= X.std(axis=0)
+    wide = X * [1e12, 1, 1, 1]
+    plain = eraser(shrinkage=shrinkage).fit(X, y).transform(X)
+    clean = eraser(shrinkage=shrinkage).fit(wide, y).transform(wide) / [1e12, 1, 1, 1]
+    assert np.abs(X[y == 1].mean(axis=0) - X.mean(axis=0)).min() > 0.2
+    np.testing.assert_allclose(clean, plain, atol=1e-6)
+    np.testing.assert_allclose(clean[y == 1].mean(axis=0), X.mean(axis=0), atol=1e-6)

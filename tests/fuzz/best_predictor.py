@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, logsumexp, softmax, xlog1py, xlogy
 
 __all__ = ["Best", "best_predictor", "encoded", "null_values"]
 
@@ -75,9 +75,8 @@ def null_values(Y: Array, w: Array, loss: str, intercept: bool) -> Array:
     if not intercept:
         return np.full(Y.shape[1], np.log(2) if loss == "logistic" else 1.0)
     if loss == "logistic":
-        p = np.clip(mean, 0, 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return -np.nansum([p * np.log(p), (1 - p) * np.log1p(-p)], axis=0)
+        p = np.minimum(mean, w @ (1 - Y))  # 1 - mean has few digits where nearly all are 1
+        return -(xlogy(p, p) + xlog1py(1 - p, -p))
     if loss == "squared_hinge":
         return np.maximum(1 - mean**2, 0)
     return np.maximum(1 - np.abs(mean), 0)
@@ -98,7 +97,7 @@ class _Column:
         """The loss itself, without ridge and without rounding of a kink."""
         s, y = self.A @ z, self.y
         if self.loss == "logistic":
-            each = np.logaddexp(0, s) - y * s
+            each = np.logaddexp(0, np.where(y > 0, -s, s))  # with all digits of a small loss
         elif self.loss == "squared":
             each = (y - s) ** 2
         else:

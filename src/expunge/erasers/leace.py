@@ -6,6 +6,8 @@ import warnings
 from dataclasses import replace
 from typing import Any, Literal, cast
 
+import numpy as np
+
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import OnlyLinear
 from expunge.free_form.fitting import fit_free_form
@@ -15,6 +17,8 @@ from expunge.game.kept import Kept
 from expunge.game.oblique import least_change, least_change_keeping
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_choice, check_number, check_rank, check_rng
+from expunge.linalg import Array, units_if_far_apart
+from expunge.moments import Moments
 from expunge.shrinkage import check_shrinkage, shrink
 
 __all__ = ["LEACE", "SPLINCE"]
@@ -39,7 +43,8 @@ class LEACE(BaseEraser):
     shrinkage : {"none", "ledoit_wolf", "oas"} or float
         Of Σxx towards a multiple of the identity, for few rows; "ledoit_wolf" in its
         Rao-Blackwellised form, which needs only moments. Erasure stays exact under any shrinkage;
-        only "least change" is then meant for the shrunk covariance.
+        only "least change" is then meant for the shrunk covariance. Columns whose spreads are more
+        than 10,000 times apart are shrunk in units of these.
     predictor : {"linear", "random_features"}
         What reads from x how much is to be taken from it. For any predictor p of z,
         x - ΣxzΣpz⁺(p(x) - mean p) erases z linearly; the better p, the smaller the change. LEACE
@@ -140,7 +145,7 @@ class LEACE(BaseEraser):
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments = seen.moments
-        shrunk = shrink(moments.cov_xx, moments.weight, self.shrinkage)
+        shrunk = _shrunk(moments, self.shrinkage)
         left, right = least_change(
             shrunk,
             moments.cov_xz,
@@ -172,6 +177,16 @@ class LEACE(BaseEraser):
     def _meta(self, seen: Statistics, solution: Solution, kept: Kept | None) -> dict[str, Any]:
         told = {} if solution.choice is None else {"held_out_rows": solution.choice.to_meta()}
         return {**super()._meta(seen, solution, kept), **told}
+
+
+def _shrunk(moments: Moments, shrinkage: str | float) -> Array:
+    """Σxx (d x d) after shrinkage, in units that leave a narrow column beside wide ones narrow."""
+    S = moments.cov_xx
+    if shrinkage in ("none", 0):
+        return S
+    units = units_if_far_apart(np.diag(S))
+    both = np.outer(units, units)
+    return both * shrink(S / both, moments.weight, shrinkage)
 
 
 def _warn_of_lines(why: str) -> None:
@@ -251,8 +266,7 @@ class SPLINCE(BaseEraser):
 
     def _solve(self, seen: Statistics, data: Data | None) -> Solution:
         moments, task = seen.moments, seen.task
-        Sxx = shrink(moments.cov_xx, moments.weight, self.shrinkage)
-        covariances = Sxx, moments.cov_xz, moments.cov_zz
+        covariances = _shrunk(moments, self.shrinkage), moments.cov_xz, moments.cov_zz
         if task is None:
             left, right = least_change(*covariances, eps=moments.eps)
         else:

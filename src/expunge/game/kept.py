@@ -21,6 +21,7 @@ GONE = 0.01  # share of its variance below which a column is no longer there
 ROUNDING = 1e-12  # what sums in float64 may add to a column that does not vary
 FAR = 1e-9  # the same relative to the mean, of which every row carries rounding
 LEAST = 1e-6  # a spread, relative to the one before, at which scores still have ten digits
+SUMS = 32  # how many times the precision a sum of products may be off
 
 
 @dataclass(frozen=True)
@@ -131,10 +132,10 @@ def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
     T = S - erasure.left @ (erasure.right @ S)  # M Σ
     after = np.diag(T) - np.einsum("ij,ij->i", T @ erasure.right.T, erasure.left)
     before = moments.squares / moments.weight
-    # an entry of Σ is off by a few eps of the spreads it belongs to, and M adds these up
+    # an entry of Σ is off by some eps of the spreads it belongs to, and so are the products with M
     spread = np.sqrt(before)
     reach = spread + np.abs(erasure.left) @ (np.abs(erasure.right) @ spread)
-    noise = 4 * moments.eps * reach**2
+    noise = SUMS * moments.eps * reach**2
     return _kept(before, np.where(after > noise, after, 0.0), moments, noise)
 
 

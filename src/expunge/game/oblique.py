@@ -21,12 +21,18 @@ import scipy.linalg
 
 from expunge.errors import InputError
 from expunge.game.least_squares import in_own_units
-from expunge.linalg import Array, column_space, concept_span, inverse_root, whitening_pair
+from expunge.linalg import (
+    Array,
+    column_space,
+    concept_span,
+    inverse_root,
+    units_if_far_apart,
+    whitening_pair,
+)
 
 __all__ = ["least_change", "least_change_keeping", "oblique", "whitener"]
 
 MEET = 1e-6  # sine of the angle below which a task's direction counts as the concept's
-APART = 1e4  # ratio of spreads from which columns are measured in their own
 CONSTANT = 1e-18  # variance of a column, relative to the largest, below which it does not vary
 
 
@@ -119,11 +125,7 @@ def _standardised(Sxx: Array, *crossed: Array) -> tuple[Array, ...]:
     Units change nothing but rounding, and, with fewer rows than columns, what is done outside of
     the span of the rows. So columns are taken as they are unless their spreads are far apart.
     """
-    variances = np.diag(Sxx)
-    sd = np.sqrt(np.where(variances > 0, variances, 1.0))
-    varying = sd[variances > 0]
-    if varying.size == 0 or varying.max() <= APART * varying.min():
-        sd = np.ones(len(sd))
+    sd = units_if_far_apart(np.diag(Sxx))
     return sd, Sxx / np.outer(sd, sd), *(S / sd[:, None] for S in crossed)
 
 
