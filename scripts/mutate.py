@@ -8,8 +8,8 @@ A mutant is the source with one small change. What cannot change behaviour is le
 annotations, imports, decorators, asserts, what is passed to `raise` and to `warnings.warn`,
 keywords that only check or save work, the order in which a maximum takes its arguments, None for a
 False that is returned, one more of a size at the top of a module (`LARGE`), one more try of a loop
-that leaves when it is done, twice a tolerance below 1e-6, and whether a threshold that has a name
-or is a product (`x <= LIMIT`, `x <= 2 * target`) counts itself.
+that leaves when it is done, and whether a threshold that has a name or is a product (`x <= LIMIT`,
+`x <= 2 * target`) counts itself. A number becomes one more, as in mutmut and cosmic-ray.
 
 Tests are found by a rule: those that mirror a module (tests/game for src/expunge/game,
 tests/test_moments*.py for moments.py) and those in `SHARED`, for whatever is fitted. They run once
@@ -68,7 +68,6 @@ HARMLESS = {
     "optimize",
 }
 COMMUTATIVE = {"max", "min", "np.maximum", "np.minimum", "np.array_equal"}
-TOLERANCE = 1e-6  # twice a number below it is as good
 LARGE = 10  # a whole number at the top of a module from which on one more is none
 OPTIONS = ["-x", "-q", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestWarning"]
 SLOW, ENOUGH = 4, 40  # seconds under the tracer after which a test, and the rest of a file, is left
@@ -289,8 +288,8 @@ class Finder(ast.NodeVisitor):
             self.add(node, "constant", repr(not node.value))
         elif isinstance(node.value, int) and (self.functions or node.value < LARGE):
             self.add(node, "constant", repr(node.value + 1))
-        elif isinstance(node.value, float) and not 0 < abs(node.value) < TOLERANCE:
-            self.add(node, "constant", repr(2 * node.value if node.value else 1.0))
+        elif isinstance(node.value, float):
+            self.add(node, "constant", repr(node.value + 1))
 
     def visit_Return(self, node: ast.Return) -> None:
         """None instead."""
