@@ -284,12 +284,13 @@ class Finder(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.Constant) -> None:
         """Another number."""
-        if isinstance(node.value, bool):
-            self.add(node, "constant", repr(not node.value))
-        elif isinstance(node.value, int) and (self.functions or node.value < LARGE):
-            self.add(node, "constant", repr(node.value + 1))
-        elif isinstance(node.value, float):
-            self.add(node, "constant", repr(node.value + 1))
+        value, at_top = node.value, not self.functions
+        if isinstance(value, bool):
+            self.add(node, "constant", repr(not value))
+        elif isinstance(value, int | float) and not (
+            at_top and type(value) is int and value >= LARGE
+        ):
+            self.add(node, "constant", repr(value + 1))
 
     def visit_Return(self, node: ast.Return) -> None:
         """None instead."""
