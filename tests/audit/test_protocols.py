@@ -108,6 +108,20 @@ def test_a_planted_leak_is_found_where_there_are_rows_to_find_it(n_test, status)
         assert "too few" in a.verdict.headline
 
 
+def test_nearly_twice_chance_of_many_classes_is_no_chance():
+    """Less than two points over chance, spread over all: none of the classes shows by itself."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 60, 10_000)
+    X = rng.normal(size=(10_000, 8)) + 0.09 * rng.normal(size=(60, 8))[y]
+    nothing = ex.Erasure(np.zeros((8, 0)), np.zeros((0, 8)))
+    for labels, status in ((y, "found"), (rng.permutation(y), "at chance")):
+        found = fresh_protocol(part(nothing, X, labels), terms(["linear discriminant"]))
+        result = found.after["linear"]
+        assert result.strongest.high < 1 / 60 + 0.02
+        assert result.part is None
+        assert result.status == status
+
+
 def test_what_sampling_error_explains_is_said_to_be():
     rng = np.random.default_rng(2)
     X, y = draw(rng, 500, d=40)

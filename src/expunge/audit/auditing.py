@@ -101,7 +101,8 @@ def audit(
     confidence : float
         Of all intervals.
     leak : float
-        The least excess over chance that matters, in balanced accuracy (R² for numbers).
+        The least excess over chance that matters, in balanced accuracy of two classes (R² for
+        numbers); of more classes it is less, see `least_excess`.
     sizes : Sizes, optional
         Most rows the probes look at.
     frontier : Frontier, or mapping of its `to_dict`, optional

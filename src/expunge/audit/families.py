@@ -40,6 +40,7 @@ __all__ = [
     "Status",
     "chance_of",
     "judged",
+    "least_excess",
     "statistic_of",
     "status_of",
 ]
@@ -284,20 +285,37 @@ def _largest(each: list[Interval]) -> Interval:
     return Interval(max(i.value for i in each), max(i.low for i in each), max(i.high for i in each))
 
 
+def least_excess(chance: float, leak: float) -> float:
+    """The least excess over chance that matters, where `leak` is that of two classes.
+
+    Of many classes an excess of two points may be twice chance. So it is as many standard
+    deviations of a guess, √(c (1 - c)), as `leak` is where c = ½: the rows it takes to exclude it
+    do not depend on how many classes there are. Numbers (R², chance 0) have `leak` itself.
+
+    Examples
+    --------
+    >>> from expunge.audit.families import least_excess
+    >>> [round(least_excess(c, 0.02), 4) for c in (0.0, 1 / 2, 1 / 3, 1 / 60)]
+    [0.02, 0.02, 0.0189, 0.0051]
+    """
+    return 2 * leak * float(np.sqrt(chance * (1 - chance))) if chance > 0 else leak
+
+
 def status_of(strongest: Interval, chance: float, leak: float) -> Status:
-    """At chance: an excess of `leak` is excluded. Found: no excess at all is excluded.
+    """At chance: the least excess that matters is excluded. Found: no excess at all is excluded.
 
     Parameters
     ----------
     strongest : Interval
         Score of the strongest probe.
     chance, leak : float
+        See `least_excess`.
 
     Returns
     -------
     {"at chance", "found", "cannot tell"}
     """
-    if strongest.high < chance + leak:
+    if strongest.high < chance + least_excess(chance, leak):
         return "at chance"
     return "found" if strongest.low > chance else "cannot tell"
 

@@ -37,23 +37,23 @@ def mark(status: Status, explained: bool = False) -> str:
     return EXPLAINED if explained and status == "found" else MARKS[status]
 
 
-def legend(statistic: str, leak: float) -> str:
+def legend(statistic: str, least: float) -> str:
     """What the marks mean.
 
     Parameters
     ----------
     statistic : {"balanced_accuracy", "r2"}
-    leak : float
+    least : float
         The least excess over chance that matters.
 
     Returns
     -------
     str
     """
-    least = f"{leak:g}" if statistic == "r2" else in_words(statistic, leak)
+    excess = f"{least:g}" if statistic == "r2" else in_words(statistic, least)
     return (
         f"* found. {EXPLAINED} found, but no more than sampling error of the fit explains. "
-        f"? cannot tell: the rows are too few to exclude an excess of {least}. No mark: at chance."
+        f"? cannot tell: the rows are too few to exclude an excess of {excess}. No mark: at chance."
     )
 
 

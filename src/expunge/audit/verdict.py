@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from expunge.audit.families import FamilyResult
+from expunge.audit.families import FamilyResult, least_excess
 from expunge.audit.fit import FitFacts
 from expunge.audit.protocols import ProtocolResult
 from expunge.audit.residue import Residue
@@ -172,9 +172,10 @@ def _claim(
         worst = in_words(result.statistic, result.part.limits.value)
         value = f"{worst} of {result.part.label!r}, {value} on average"
     if result.status == "cannot tell":
+        least = least_excess(result.chance, leak)
         return (
             f"{title}: cannot tell; they reach {value}, and {result.n_test:,} fresh rows are too "
-            f"few to exclude an excess of {in_words(result.statistic, leak)}."
+            f"few to exclude an excess of {in_words(result.statistic, least)}."
         )
     why = ", which sampling error of the fit explains" if explained else ""
     why += f", {condition}" if explained and condition else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from expunge.audit.families import FamilyResult, Status, status_of
+from expunge.audit.families import FamilyResult, Status, least_excess, status_of
 from expunge.audit.marks import aligned, legend, mark, sampling_error, wrapped
 from expunge.audit.measures import Interval
 from expunge.number_text import table_number
@@ -264,12 +264,13 @@ class Comparison:
 
     def _caption(self) -> list[str]:
         r2 = self.statistic == "r2"
+        chance = next(iter(self.chance.values()), 0.0)
         lines = [
             f"{f'Means over {self.runs} runs' if self.runs > 1 else 'One run'}. Probes: "
             f"{'R²' if r2 else 'balanced accuracy in %'} of the strongest on held-out rows, with "
             f"limits at {self.confidence:.0%} that hold for all probes at once. Shares kept are in "
             f"%{', ± sd over the runs' if self.runs > 1 else ''}.",
-            legend(self.statistic, self.leak),
+            legend(self.statistic, least_excess(chance, self.leak)),
             f"rows of the fit: probes trained on those {self.n_train:,}, where an exact eraser is "
             f"at chance by construction. fresh rows: probes trained and tested on the "
             f"{self.n_test:,} rows the eraser never saw, in turns.",

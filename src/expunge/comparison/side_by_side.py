@@ -88,7 +88,7 @@ def compare(
     confidence : float
         Of all limits.
     leak : float
-        The least excess over chance that matters, in balanced accuracy (R² for numbers).
+        The least excess over chance that matters, as in `expunge.audit`.
     random_state : int, Generator or None
         Equal states give equal numbers, but for the seconds.
     verbose : bool

@@ -74,7 +74,7 @@ def rank_path(
     sizes : Sizes, optional
         Most rows the probes look at.
     leak : float
-        The least excess over chance that matters, in balanced accuracy (R² for numbers).
+        The least excess over chance that matters, as in `expunge.audit`.
     random_state : int, Generator or None
         Equal states give equal numbers.
     verbose : bool

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from expunge.audit.families import FamilyResult
+from expunge.audit.families import FamilyResult, least_excess
 from expunge.audit.marks import aligned, legend, mark, sampling_error, wrapped
 from expunge.audit.residue import Residue
 from expunge.erasure import Erasure
@@ -156,7 +156,7 @@ class RankPath:
         ]
         if self._probed():
             lines.append(f"linear: {what} of the strongest probe.")
-            lines.append(legend(self.statistic, self.leak))
+            lines.append(legend(self.statistic, least_excess(self.chance, self.leak)))
             if self.residue is not None:
                 found = self.residue.ceiling(self.statistic), self.residue.high(self.statistic)
                 lines.append(sampling_error(*map(self._text, found)))

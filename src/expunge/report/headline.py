@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from expunge.audit.families import least_excess
 from expunge.number_text import count, number, percent, score
 from expunge.report.frontier_figure import fold_advice
 from expunge.report.parts import Block, Card, Cards, Details, Items, Section, Statement, Table, Tone
@@ -113,11 +114,11 @@ def _expected(residue: Mapping[str, Any], statistic: str) -> tuple[str, str]:
 
 
 def _meaning(audit: Audit) -> str:
-    leak = audit["settings"]["leak"]
-    statistic = next(iter(audit["fresh_rows"]["after"].values()))["statistic"]
-    excess = f"an R² of {leak:g} or more"
-    if statistic != "r2":
-        excess = f"a balanced accuracy {100 * leak:g} percentage points or more over chance"
+    result = next(iter(audit["fresh_rows"]["after"].values()))
+    least = least_excess(result["chance"], audit["settings"]["leak"])
+    excess = f"an R² of {least:g} or more"
+    if result["statistic"] != "r2":
+        excess = f"a balanced accuracy {100 * least:.2g} percentage points or more over chance"
     return (
         f"At chance: {excess} is excluded, with {percent(audit['settings']['confidence'], 0)} "
         "confidence, for all probes at once. Found: chance itself is excluded. Cannot tell: "
