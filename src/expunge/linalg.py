@@ -157,13 +157,31 @@ def least_variance_directions(basis: Array, covariance: Array, count: int) -> Ar
 
     They are the eigenvectors of the smallest eigenvalues of the covariance restricted to the
     orthogonal complement of `basis` (d x r), so removing them costs the least mean squared change.
+    Columns that do not vary come first, each by itself: through a direction that is next to one of
+    them, rounding of the others would be written to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.linalg import least_variance_directions
+    >>> least_variance_directions(np.eye(3)[:, :1], np.diag([1.0, 2.0, 0.0]), 1).T
+    array([[0., 0., 1.]])
     """
-    N = complete_basis(basis)
+    apart = ~covariance.any(axis=0) & ~basis.any(axis=1)
+    alone = np.eye(len(basis))[:, apart][:, :count]
+    rest = count - alone.shape[1]
+    if rest == 0:
+        return alone
+    N = complete_basis(basis[~apart])
     with blas_for(len(N)):
         _, V = scipy.linalg.eigh(
-            N.T @ covariance @ N, subset_by_index=[0, count - 1], check_finite=False
+            N.T @ covariance[np.ix_(~apart, ~apart)] @ N,
+            subset_by_index=[0, rest - 1],
+            check_finite=False,
         )
-    return fix_signs(N @ V)
+    found = np.zeros((len(basis), rest))
+    found[~apart] = fix_signs(N @ V)
+    return np.hstack([alone, found])
 
 
 def complete_basis(basis: Array) -> Array:

@@ -253,3 +253,27 @@ def test_a_constant_column_stays_so_to_the_last_digit(name):
     clean = eraser.transform(new, **known)
     np.testing.assert_array_equal(clean[:, [2, 7, 11]], new[:, [2, 7, 11]])
     assert np.abs(clean - new).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    "eraser",
+    [
+        ex.RLACE(3),
+        ex.RayleighEraser(3, objective="pls"),
+        ex.RayleighEraser(3, objective="cca"),
+    ],
+    ids=str,
+)
+def test_more_directions_than_the_concept_has_leave_constant_columns_alone(eraser):
+    """Rounding of a wide column was written to them, and with it the concept."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = rng.normal(size=(200, 6)) + y[:, None]
+    X[:, 1] *= 1e6
+    X[:, 5] = X[:, 1]  # so that the covariance is singular
+    X[:, [2, 4]] = 3.0, 1e-9
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ex.errors.UnitsMatter)
+        clean = eraser.fit(X, y).transform(X)
+    assert eraser.rank_ == 3
+    assert np.ptp(clean[:, [2, 4]], axis=0).tolist() == [0, 0]

@@ -438,6 +438,25 @@ PLANS = {
         weights=Weights(1e8, zeros=0.2),
         parameters={"rank": 4},
     ),
+    "less written to a constant column than variances of float32 can tell": Plan(
+        "RLACE",
+        seed=550147119,
+        rows=Rows(n=9, d=12, gap=0.0, integers=True, mixed=4.0, constants=5, dtype="float32"),
+        target=Target("classes", count=4),
+        parameters={"loss": "squared", "fit_intercept": False},
+    ),
+    "rounding of others written to constant columns": Plan(
+        "RayleighEraser",
+        seed=1255466706,
+        rows=Rows(n=119, d=11, gap=30.0, dtype="int8"),
+        parameters={"rank": 3, "objective": "cca"},
+    ),
+    "squares of what probes miss by": Plan(
+        "audit",
+        rows=Rows(outlier=1e100),
+        target=Target("several", origin=1e6),
+        erasure="LEACE",
+    ),
     "steps smaller than the last digit, for ever": Plan(
         "INLP",
         seed=1435521042,

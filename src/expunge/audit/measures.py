@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 from numpy.typing import NDArray
 
@@ -81,7 +82,7 @@ class Measure:
     ) -> Measure:
         """A measure with the standard error of its influences, unless another is given."""
         n = max(len(influence), 2)
-        found = float(np.sqrt(np.sum(influence**2) / (n * (n - 1)))) if error is None else error
+        found = _length(influence) / (n * (n - 1)) ** 0.5 if error is None else error
         return cls(float(value), influence, found, least, most)
 
     def widened(self, factor: float) -> Measure:
@@ -96,7 +97,7 @@ class Measure:
         """
         sums = np.zeros(int(groups.max()) + 1)
         np.add.at(sums, groups, self.influence)
-        together = float(np.sqrt(np.sum(sums**2))) / max(len(groups), 1)
+        together = _length(sums) / max(len(groups), 1)
         return replace(self, influence=sums, error=max(self.error, together))
 
     def interval(self, quantile: float) -> Interval:
@@ -104,6 +105,11 @@ class Measure:
         low = max(self.value - quantile * self.error, self.least)
         high = min(self.value + quantile * self.error, self.most)
         return Interval(self.value, low, high)
+
+
+def _length(v: Array) -> float:
+    """Euclidean norm, of numbers whose squares may leave the range too."""
+    return float(scipy.linalg.norm(v, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +188,7 @@ def simultaneous_quantile(measures: list[Measure], confidence: float) -> float:
         return single
     most = float(scipy.special.ndtri(1 - (1 - confidence) / (2 * len(measures))))
     influences = np.column_stack([m.influence for m in measures])
-    size = np.sqrt(np.sum(influences**2, axis=0))
+    size = np.array([_length(m.influence) for m in measures])
     unit = influences / np.where(size > 0, size, 1)
     values, vectors = np.linalg.eigh(unit.T @ unit)
     root = vectors * np.sqrt(np.maximum(values, 0))
@@ -270,7 +276,7 @@ def _mean(parts: list[Measure]) -> Measure:
     value = float(np.mean([m.value for m in parts]))
     influence = np.mean([m.influence for m in parts], axis=0)
     plain = Measure.of(value, influence)
-    floor = float(np.sqrt(np.sum([m.error**2 for m in parts]))) / len(parts)  # if independent
+    floor = _length(np.array([m.error for m in parts])) / len(parts)  # if independent
     return Measure.of(
         value,
         influence,

@@ -159,44 +159,55 @@ class RayleighEraser(BaseEraser):
             return self._by_correlation(moments, Sxx, C, Szz)
         span = concept_span(C, *(_roots(np.diag(S)) for S in (Sxx, Szz)))
         U, s, _ = scipy.linalg.svd(C, full_matrices=False, check_finite=False)
-        fewer = self.rank != "auto" and self.rank < span.shape[1]
-        basis, value = self._leading(fix_signs(U) if fewer else span, s, span.shape[1], Sxx)
+        own = span.shape[1]
+        rank = own if self.rank == "auto" else self.rank
+        basis, value = _leading(fix_signs(U) if rank < own else span, s, own, Sxx, rank)
         return basis, basis.T, value
 
     def _by_correlation(
         self, moments: Moments, Sxx: Array, C: Array, Szz: Array
     ) -> tuple[Array, Array, float]:
         """The same for correlations: nothing of it depends on the units of the columns."""
-        mean = moments.mean_x if self.center else 0 * moments.mean_x
         variance = moments.squares / moments.weight  # of narrow columns Sxx may not hold it
         if not self.center:
             variance = variance + moments.mean_x**2
-        sd, varies = spreads(variance, mean, moments.eps)
-        one = np.where(varies, 1 / sd, 0.0)
-        R = Sxx * one * one[:, None]
-        np.fill_diagonal(R, 1.0)  # also of a constant column
-        W = whitener(R, rcond=len(R) * moments.eps)
+        sd, varies = spreads(variance, moments.mean_x, moments.eps)
+        varies |= not varies.any()  # equal rows
+        sd, at = sd[varies], np.flatnonzero(varies)
+        R = Sxx[np.ix_(at, at)] / sd / sd[:, None]
+        np.fill_diagonal(R, 1.0)
+        W = whitener(R, rcond=len(Sxx) * moments.eps)
         Rzz, units = in_own_units(Szz)
-        raw, C = C, C * one[:, None] * units
+        raw, C = C[at], C[at] / sd[:, None] * units
         span = range_basis(C, scale=float(np.sqrt(C.size)))
         U, s, _ = scipy.linalg.svd(W @ span @ (span.T @ C) @ inverse_root(Rzz), full_matrices=False)
         root: Array = np.asarray(np.linalg.inv(W), dtype=np.float64)
-        # erasing a whitened direction u changes x by W⁻¹u, nothing along a constant column
-        cost = np.asarray(root.T @ ((varies * np.diag(Sxx))[:, None] * root), dtype=np.float64)
-        basis, value = self._leading(fix_signs(U), s, span.shape[1], cost)
+        # erasing a whitened direction u changes x by W⁻¹u
+        cost = np.asarray(root.T @ (np.diag(Sxx)[at][:, None] * root), dtype=np.float64)
+        rank = span.shape[1] if self.rank == "auto" else self.rank
+        still = np.flatnonzero(~varies)[: max(rank - span.shape[1], 0)]  # nothing changes there
+        basis, value = _leading(fix_signs(U), s, span.shape[1], cost, rank - len(still))
         left, right = oblique(basis, W, span)
         left, right = sd[:, None] * left, right / sd
-        narrow = varies & (variance < 0.99 * sd**2)  # here left is beyond the digits of its unit
+        narrow = variance[at] < 0.99 * sd**2  # here left is beyond the digits of its unit
         left[narrow] = raw[narrow] @ np.linalg.pinv(right @ raw)
-        return left, right, value
+        alone = np.eye(len(varies))[still]
+        return _placed(left.T, alone, at).T, _placed(right, alone, at), value
 
-    def _leading(self, U: Array, s: Array, own: int, cost: Array) -> tuple[Array, float]:
-        """As many directions as asked for, filled up with those of least cost; the value left."""
-        rank = own if self.rank == "auto" else self.rank
-        basis = U[:, : min(rank, own)]
-        if rank > own:
-            basis = np.hstack([basis, least_variance_directions(basis, cost, rank - own)])
-        return basis, -(float(s[rank]) ** 2) if rank < own else 0.0
+
+def _leading(U: Array, s: Array, own: int, cost: Array, rank: int) -> tuple[Array, float]:
+    """As many directions as asked for, filled up with those of least cost; the value left."""
+    basis = U[:, : min(rank, own)]
+    if rank > own:
+        basis = np.hstack([basis, least_variance_directions(basis, cost, rank - own)])
+    return basis, -(float(s[rank]) ** 2) if rank < own else 0.0
+
+
+def _placed(rows: Array, others: Array, at: NDArray[np.intp]) -> Array:
+    """Rows (r x k) in the columns `at` of those of `others` (m x d), above these."""
+    found = np.zeros((len(rows), others.shape[1]))
+    found[:, at] = rows
+    return np.vstack([found, others])
 
 
 def _roots(squares: Array) -> Array:

@@ -21,6 +21,7 @@ GONE = 0.01  # share of its variance below which a column is no longer there
 ROUNDING = 1e-12  # what sums in float64 may add to a column that does not vary
 FAR = 1e-9  # the same relative to the mean, of which every row carries rounding
 LEAST = 1e-6  # a spread, relative to the one before, at which scores still have ten digits
+HIDDEN = 1e-8  # a spread, relative to what a map may write, that variances cannot tell from none
 SUMS = 32  # how many times the precision a sum of products may be off
 
 
@@ -136,7 +137,8 @@ def kept_in_moments(moments: Moments, erasure: Erasure) -> Kept | None:
     spread = np.sqrt(before)
     reach = spread + np.abs(erasure.left) @ (np.abs(erasure.right) @ spread)
     noise = SUMS * moments.eps * reach**2
-    return _kept(before, np.where(after > noise, after, 0.0), moments, noise)
+    hidden = np.minimum(HIDDEN * reach, 1.0)
+    return _kept(before, np.where(after > noise, after, 0.0), moments, noise, hidden)
 
 
 def _mixes_nothing(erasure: Erasure, varies: NDArray[np.bool_]) -> bool:
@@ -157,10 +159,17 @@ def least_spreads(moments: Moments) -> Array:
     return np.minimum(LEAST * spread + FAR * np.abs(moments.mean_x), spread)
 
 
-def _kept(before: Array, after: Array, moments: Moments, noise: Array | float = 0.0) -> Kept:
+def _kept(
+    before: Array,
+    after: Array,
+    moments: Moments,
+    noise: Array | float = 0.0,
+    hidden: Array | float = 0.0,
+) -> Kept:
     """From variances before and after on the same rows, and the moments of all rows before.
 
-    Spreads are those that are left for sure, if the variances after are off by `noise`.
+    Spreads are those that are left for sure, if the variances after are off by `noise`, and
+    `hidden` in columns that did not vary, to which less may have been written.
     """
     whole = moments.squares / moments.weight
     total = float(before.sum())
@@ -174,7 +183,7 @@ def _kept(before: Array, after: Array, moments: Moments, noise: Array | float = 
         )
     units = np.clip(spread * np.sqrt(sure), least, spread)
     rounding = ROUNDING * (size + spread.max(initial=0.0))
-    written = np.where(np.sqrt(after) > rounding, np.sqrt(after), 0.0)
+    written = np.where(np.sqrt(after) > rounding, np.sqrt(after), hidden)
     units = np.where(whole > 0, units, written)  # a constant column that was written to
     return Kept(
         spreads=np.where(units > 0, units, 1.0),
