@@ -35,7 +35,8 @@ __all__ = ["Moments", "RangeCheck", "span_moments"]
 
 MANY_CLASSES = 32  # above this, class sums go through a sparse product
 FEW_PRODUCTS = 1 << 29  # below which threads cost more than they give
-LARGEST, SMALLEST = 1e100, 1e-100  # sizes of numbers that can be worked with
+LARGEST = 1e100  # size of numbers that can be worked with
+SMALLEST = 1e-100  # and by how much they have to vary
 PRODUCT = 4 * BLOCK  # rows of one product of second moments: in cache, and worth a call of BLAS
 
 

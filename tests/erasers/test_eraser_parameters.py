@@ -26,6 +26,11 @@ REFUSED = {
     "random_state": (-1, "seed"),
     "concept_type": ("nonsense", None),
     "callback": (3, "print"),
+    "transport": ("nonsense", None, 2),
+    "predictor": ("nonsense", None, 2),
+    "directions": (-1, 9, 2.5, "many", None),
+    "rounds": (-1, 1001, 0.5, "many", None),
+    "n_components": (0, 10_001, 2.5, "many", None),
 }
 TAKEN = {
     "rank": (1, 7, np.int64(2), "auto"),

@@ -178,8 +178,7 @@ class _Sets:
         """Take in some rows."""
         order = np.argsort(sets, kind="stable")
         X, sets, w = X[order], sets[order], w[order]
-        begin = np.flatnonzero(np.diff(sets, prepend=-1))
-        there = sets[begin]
+        there, begin = np.unique(sets, return_index=True)
         new = ~self.known[there]
         self.origin[there[new]], self.known[there] = X[begin[new]], True
         if begin.size:
@@ -189,7 +188,7 @@ class _Sets:
 
     def centred(self, X: Array, sets: NDArray[np.intp]) -> Array:
         """Rows measured from the mean of their set."""
-        size = np.where(self.size > 0, self.size, 1.0)
+        size = np.where(self.size > 0, self.size, np.inf)  # no weight, no mean
         return np.asarray(X - self.origin[sets] - (self.sums / size[:, None])[sets])
 
 

@@ -164,11 +164,10 @@ class RayleighEraser(BaseEraser):
         self, moments: Moments, Sxx: Array, C: Array, Szz: Array
     ) -> tuple[Array, Array, float]:
         """The same for correlations: nothing of it depends on the units of the columns."""
-        mean = moments.mean_x if self.center else 0 * moments.mean_x
         variance = moments.squares / moments.weight  # of narrow columns Sxx may not hold it
         if not self.center:
             variance = variance + moments.mean_x**2
-        sd, varies = spreads(variance, mean, moments.eps)
+        sd, varies = spreads(variance, moments.mean_x, moments.eps)
         one = np.where(varies, 1 / sd, 0.0)
         R = Sxx * one * one[:, None]
         np.fill_diagonal(R, 1.0)  # also of a constant column
