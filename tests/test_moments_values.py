@@ -289,10 +289,14 @@ def test_rows_are_measured_from_those_that_count(heavy):
 @pytest.mark.parametrize("scale", [1e-22, 1.0, 1e22])
 @pytest.mark.parametrize("n", [100, 2500])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_wide_rows_of_float32_at_any_scale(scale, n, weighted):
-    """Where their squares would vanish or overflow in float32, they are formed in float64."""
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_wide_rows_of_float32_at_any_scale(scale, n, weighted, offset):
+    """Where their squares would vanish or overflow in float32, they are formed in float64.
+
+    Where they lie far from zero, they are measured from a number that float32 holds exactly.
+    """
     rng = np.random.default_rng(0)
-    X = (scale * rng.normal(size=(n, 64))).astype(np.float32)
+    X = (scale * (offset + rng.normal(size=(n, 64)))).astype(np.float32)
     w = rng.random(n) * 1e-3 if weighted else None
     m = Moments.of(X, rng.normal(size=n), w)
     D = X.astype(float) / scale

@@ -1,6 +1,7 @@
 """How INLP decides how many rounds it takes: held-out rows and their judge, against plain twins."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -369,3 +370,34 @@ def test_without_an_intercept_the_origin_stays(rank):
         assert eraser.erasure_.center is None
         given = ex.INLP(rank, classifier=classifier, random_state=0).fit(data.X, data.y)
         np.testing.assert_allclose(given.erasure_.center, data.X.mean(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("classifier", [None, Ridge()])
+def test_where_all_that_counts_would_be_held_out_one_direction_goes(classifier):
+    """Of numbers nothing is sure to stay; weights may leave no row to learn from."""
+    X, z = np.random.default_rng(0).normal(size=(2, 10, 3))
+    w = np.where(np.arange(10) < 3, 1.0, 0.0)
+    for seed in range(4):
+        place = np.random.default_rng(seed).permutation(10)
+        held = int((place[:3] < 9).sum())
+        eraser = ex.INLP(classifier=classifier, random_state=seed, validation_fraction=0.9)
+        if held == 3:
+            assert eraser.fit(X, z[:, 0], sample_weight=w).rank_ == 1
+
+
+def test_labels_have_names_that_a_classifier_does_not_know():
+    _, data = data_of("labels")
+    named = replace(data, concept=replace(data.concept, labels=("tall", "old", "rich")))
+    moments = data.rows.moments(data.concept)
+    train = np.random.default_rng(7).random(200) < 0.6
+    eraser = ex.INLP(classifier=RidgeClassifier())
+    plain, other = (
+        eraser._classifier_finder(given, moments, train)(np.zeros((8, 0)))
+        for given in (data, named)
+    )
+    np.testing.assert_array_equal(plain.coef, other.coef)
+    assert plain.at_chance is other.at_chance is False
+
+
+def test_rounds_are_fitted_to_a_hundredth_of_the_tolerance():
+    assert ex.INLP(tol=0.5)._inner_tol == pytest.approx(0.005)

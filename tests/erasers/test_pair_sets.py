@@ -147,7 +147,7 @@ def test_of_one_column_nothing_is_left_and_constants_are_not_touched():
 def test_numbers_that_are_none_are_refused(bad):
     X, ids, _ = sets_of()
     X[7, 2] = bad
-    with pytest.raises(ex.InputError, match="NaN|infinity"):
+    with pytest.raises(ex.InputError, match=r"NaN|infinity"):
         ex.PairPCA().fit(X, ids)
 
 
