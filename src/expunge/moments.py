@@ -523,10 +523,11 @@ def _concept_sums(concept: Concept, w: Array) -> tuple[Sums, Array, Array, Array
     codes, m = concept.values, concept.width
     z: Array = np.bincount(codes, weights=w, minlength=m).astype(np.float64)
     if m > MANY_CLASSES:
-        rows = csr_array((w, codes, np.arange(len(codes) + 1)), (len(codes), m))
 
         def sparse_sums(lo: int, hi: int, C: Any, math: BlockMath) -> Array:
-            return np.asarray(rows[lo:hi].T @ math.back(C))
+            one_per_row = np.arange(hi - lo + 1)
+            D = csr_array((w[lo:hi], codes[lo:hi], one_per_row), (hi - lo, m)).T
+            return np.asarray(D @ math.back(C))
 
         return sparse_sums, z, np.diag(z), np.zeros(m)
     D = np.zeros((m, len(codes)))

@@ -153,6 +153,7 @@ def test_a_fit_is_kept_until_the_next_one():
     with pytest.raises(ex.InputError, match="expecting 5 features"):
         eraser.transform(data.X)
     eraser.fit_moments(ex.Moments.of(data.X, data.Z))
+    assert repr(eraser) == "LEACE(), fitted: rank 1 by closed_form"
     assert (eraser.n_features_in_, eraser.erasure_.n_features) == (8, 8)
 
 
