@@ -8,8 +8,10 @@ import sklearn
 from sklearn.exceptions import NotFittedError
 
 import expunge as ex
-from expunge.erasers.base import _without_digits
+from expunge.erasers.base import ERASERS, _without_digits, register
 from expunge.game.result import Step
+from expunge.rows.base import Rows
+from expunge.rows.dense import DenseRows
 from planted import plant
 
 CLOSED = ("LEACE", "SPLINCE", "OracleLEACE", "QuadraticLEACE", "SAL", "MeanProjection")
@@ -197,6 +199,8 @@ def test_an_erasure_that_is_told_the_concept_is_another_thing():
         with pytest.raises(AttributeError, match="needs the concept of every row"):
             _ = eraser.erasure_
         assert eraser.rank_ == eraser.conditional_erasure_.rank
+        factors = eraser._settled()[2]  # there are none
+        assert (factors.left.shape, factors.right.shape) == ((8, 0), (0, 8))
         clean = type(eraser)().fit_transform(data.X, data.y)
         np.testing.assert_allclose(clean, eraser.transform(data.X, concept=data.y))
         beside = type(eraser)().fit_transform(data.X, data.Z[:, 0], concept=data.y)
@@ -386,6 +390,80 @@ def test_digits_in_constant_columns_are_taken_out():
     np.testing.assert_array_equal(b, [[0.5, 0, 1e-14, 1e-14], [0.5, 1e-3, 1e-14, 1e-14]])
     empty = _without_digits(np.zeros((4, 0)), np.zeros((0, 4)), constant)
     assert (empty[0].shape, empty[1].shape) == ((4, 0), (0, 4))
+
+
+@pytest.mark.parametrize("kind", ["classes", "labels"])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("SAL", {"rank": 2}),
+        ("RayleighEraser", {"objective": "pca"}),
+        ("MeanProjection", {"rank": 1}),
+    ],
+)
+def test_constant_columns_among_others_are_neither_read_nor_written(name, settings, kind):
+    """Singular vectors have entries of 1e-17 there, which a small spread would blow up."""
+    for seed in range(5):
+        data = plant(kind, n=60, seed=seed)
+        X = np.insert(data.X, [1, 4, 4, 6], [0.0, 1e6 / 3, 7.0, 1 / 3], axis=1)
+        found = ex.ERASERS[name](**settings).fit(X, data.y).erasure_
+        constant = np.ptp(X, axis=0) == 0
+        assert constant.sum() == 4
+        assert not found.left[constant].any()
+        assert not found.right[:, constant].any()
+        assert np.abs(found.left).max() > 0.1
+
+
+class Blocks(Rows):
+    """Rows that come a few at a time; counts the passes."""
+
+    def __init__(self, X):
+        self._X, self.passes = X, 0
+
+    n_samples = property(lambda self: len(self._X))
+    n_features = property(lambda self: self._X.shape[1])
+    dtype = property(lambda self: self._X.dtype)
+
+    def blocks(self):
+        self.passes += 1
+        for lo in range(0, len(self._X), 37):
+            yield lo, np.array(self._X[lo : lo + 37])
+
+    def take(self, index):
+        return DenseRows(np.array(self._X[index]))
+
+
+@pytest.mark.parametrize("name", ["LEACE", "SAL", "MeanProjection"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_far_away_are_read_once(name, dtype):
+    """What a certificate looks at is kept from the first pass."""
+    data = plant("classes", n=200)
+    X = data.X.astype(dtype)
+    rows, w = Blocks(X), np.random.default_rng(0).random(200)
+    far = ex.ERASERS[name]().fit(rows, data.y, sample_weight=w)
+    near = ex.ERASERS[name]().fit(X, data.y, sample_weight=w)
+    assert rows.passes == 1
+    np.testing.assert_allclose(far.erasure_.matrix(), near.erasure_.matrix(), atol=1e-6)
+    assert far.certificate_.erased
+    assert far.certificate_.value == pytest.approx(near.certificate_.value)
+    assert far.erasure_.meta["kept"] == pytest.approx(near.erasure_.meta["kept"])
+
+
+def test_a_loss_that_cannot_stream_says_so_with_the_first_chunk():
+    data = plant("number", n=50)
+    eraser = ex.RLACE(loss="huber")
+    with pytest.raises(ex.InputError, match="cannot stream a continuous concept"):
+        eraser.partial_fit(data.X, data.y)
+    assert not hasattr(eraser, "n_features_in_")
+    assert ex.RLACE(loss="squared").partial_fit(data.X, data.y).rank_ == 1
+
+
+def test_registered_erasers_are_found_by_name():
+    class Another(ex.LEACE):
+        pass
+
+    assert register(Another) is Another
+    assert ERASERS.pop("Another") is Another
 
 
 def test_what_is_recorded():

@@ -19,22 +19,30 @@ def root(A):
     return scipy.linalg.sqrtm(A).real
 
 
+@pytest.mark.parametrize("shrinkage", ["auto", 0.3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("units", "own"),
     [((1.0, 1.0, 1.0), False), ((1e-3, 2e-3, 1e-1), False), ((1e-3, 1.0, 1e4), True)],
     ids=["alike", "narrow", "far apart"],
 )
-def test_maps_are_optimal_transport_to_the_barycentre(units, own, weighted):
+def test_maps_are_optimal_transport_to_the_barycentre(units, own, weighted, shrinkage):
     """Symmetric, and to Σ = Σₖ πₖ (Σ^½ Σₖ Σ^½)^½, in the units of the columns, or in their own."""
     X, y = shaped(units=units)
     w = np.random.default_rng(1).random(900) if weighted else np.ones(900)
-    found = ex.QuadraticLEACE().fit(X, y, sample_weight=w if weighted else None)
+    found = ex.QuadraticLEACE(shrinkage=shrinkage).fit(X, y, sample_weight=w if weighted else None)
     mean = np.average(X, axis=0, weights=w)
     sd = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w)) if own else np.ones(3)
     maps = found.conditional_erasure_.maps * sd / sd[:, None]
     shares = np.array([w[y == k].sum() for k in range(3)]) / w.sum()
     classes = [np.cov((X[y == k] / sd).T, aweights=w[y == k], ddof=0) for k in range(3)]
+    if shrinkage != "auto":  # towards the covariance within all classes, at the size of its own
+        common = np.einsum("k,kij->ij", shares, classes)
+        sizes = [np.trace(np.linalg.solve(common, S)) / 3 for S in classes]
+        classes = [
+            (1 - shrinkage) * S + shrinkage * size * common
+            for S, size in zip(classes, sizes, strict=True)
+        ]
     size = np.abs(classes).max()
     after = [M @ S @ M.T for M, S in zip(maps, classes, strict=True)]
     for M, S in zip(maps, after, strict=True):

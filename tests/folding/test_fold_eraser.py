@@ -76,6 +76,7 @@ def test_what_was_chosen_is_built_and_said(monkeypatch, name):
     else:
         eraser = ex.FoldEraser().fit(X, y)
         assert built[0][0] == ex.FoldEraser()._plans()[name]
+        assert built[0][1]["by_label"] is False
     assert eraser.choice_ is choice
     assert eraser.solver_ == ("leace" if name == "leace" else "fold")
     assert eraser.erasure_.meta["held_out_probe"] == choice.to_meta()
@@ -148,9 +149,13 @@ def test_rows_without_labels_are_counted():
 
 
 @pytest.mark.parametrize("predictor", ["logistic", "discriminant"])
-def test_candidates_are_fitted_on_the_rows_they_are_given(predictor):
+def test_candidates_are_fitted_on_the_rows_they_are_given(monkeypatch, predictor):
     """LEACE first, then each plan; all of them move the means of the classes together."""
     X, y = shaped()
+    build, by_label = fold.build, []
+    monkeypatch.setattr(
+        fold, "build", lambda *a, **k: by_label.append(k["by_label"]) or build(*a, **k)
+    )
     eraser = ex.FoldEraser(predictor=predictor)
     data = eraser._check(X, y, None, None, whole=True)
     rng = np.random.default_rng(0)
@@ -162,3 +167,4 @@ def test_candidates_are_fitted_on_the_rows_they_are_given(predictor):
         clean = found[name](X)
         np.testing.assert_allclose(clean[y == 0].mean(0), clean[y == 1].mean(0), atol=1e-9)
         assert np.abs(clean - leace).max() > 0.1
+    assert by_label == [predictor == "discriminant"] * 2
