@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expunge import Erasure, InputError, parallel
+from expunge import LEACE, Erasure, InputError, parallel
 from expunge.rows.apply import CACHED
 
 
@@ -438,3 +438,99 @@ def test_then_remembers_its_steps():
 def test_then_needs_the_same_width():
     with pytest.raises(InputError, match="same width"):
         orthogonal(d=8).then(orthogonal(d=9))
+
+
+def test_then_takes_a_fitted_eraser():
+    X = data()
+    eraser = LEACE().fit(X, X[:, 0] > 0)
+    e = affine()
+    np.testing.assert_allclose(e.then(eraser)(X), eraser.transform(e(X)), atol=1e-12)
+    assert e.then(eraser).meta["steps"][1]["method"] == "LEACE"
+    with pytest.raises(InputError):
+        e.then("an erasure")
+
+
+def test_then_of_then_remembers_every_step():
+    a, b, c = (orthogonal(seed=k, meta={"method": "ABC"[k]}) for k in range(3))
+    for both in (a.then(b).then(c), a.then(b.then(c))):
+        assert [step["method"] for step in both.meta["steps"]] == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize("second", [None, "same", "turned"])
+def test_then_knows_the_columns_of_a_table(second):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(data(), columns=list("abcdefgh"))
+    y = frame["a"] > 0
+    e = LEACE().fit(frame, y).erasure_
+    turned = LEACE().fit(frame[list("hgfedcba")], y).erasure_
+    other = {None: orthogonal(), "same": e, "turned": turned}[second]
+    if second == "turned":
+        with pytest.raises(InputError, match="same columns in the same order"):
+            e.then(other)
+        return
+    for both in (e.then(other), other.then(e)):
+        assert both.columns.names == e.columns.names
+        assert both.meta["columns"] == e.meta["columns"]
+        np.testing.assert_array_equal(both(frame[list("hgfedcba")]), both(data()))
+    assert "columns" not in orthogonal().then(orthogonal()).meta
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_then_is_compact_and_always_the_same(size):
+    """Rows of `right` are orthonormal, with their largest entry positive; nothing is left over."""
+    grow = Erasure(size * np.eye(8)[:, :1], -np.eye(8)[:1])
+    back = Erasure(np.eye(8)[:, :1], size / (1 + size) * np.eye(8)[:1])
+    assert grow.then(back).rank == 0
+    both = Erasure(-size * orthonormal(8, 2), -orthonormal(8, 2, 1).T).then(orthogonal(seed=2))
+    assert both.rank == 4
+    np.testing.assert_allclose(both.right @ both.right.T, np.eye(4), atol=1e-12)
+    assert (both.right[range(4), np.abs(both.right).argmax(axis=1)] > 0).all()
+
+
+@pytest.mark.parametrize(("left", "right"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
+def test_then_drops_what_does_nothing(left, right):
+    e = Erasure(np.full((8, 1), left), np.full((1, 8), right))
+    identity = KINDS["identity"]()
+    assert e.rank == 1
+    for both in (e.then(identity), identity.then(e), e.then(e)):
+        assert both.rank == 0
+        np.testing.assert_array_equal(both(data()), data())
+
+
+def test_one_oblique_direction_is_not_orthogonal():
+    u, v = orthonormal(8, 2).T
+    assert Erasure(u[:, None], u[None]).is_orthogonal
+    assert not Erasure(u[:, None], (u + v)[None]).is_orthogonal
+    assert not Erasure(2 * u[:, None], u[None]).is_orthogonal
+    assert not Erasure(u[:, None], (u + 1e-6 * v)[None]).is_orthogonal
+    assert Erasure(u[:, None], (u + 1e-13 * v)[None]).is_orthogonal
+
+
+@pytest.mark.parametrize("points", [(), ("center",), ("offset",), ("center", "offset")])
+def test_an_emptied_column_becomes_a_constant(points):
+    given = {"center": np.arange(1.0, 9.0), "offset": np.arange(10.0, 90.0, 10.0)}
+    e = Erasure(np.eye(8)[:, [2, 5]], np.eye(8)[[2, 5]], **{name: given[name] for name in points})
+    np.testing.assert_array_equal(e.emptied, [2, 5])
+    expected = sum((given[name][[2, 5]] for name in points), np.zeros(2))
+    np.testing.assert_array_equal(e.constant, expected)
+    np.testing.assert_array_equal(e(data())[:, [2, 5]], np.tile(expected, (50, 1)))
+
+
+@every_kind
+def test_a_file_holds_what_there_is(make, tmp_path):
+    e = make(meta={"method": "X"}) if make is not KINDS["identity"] else make()
+    parts = {"left": e.left, "right": e.right, "center": e.center, "offset": e.offset}
+    assert {*e.tensors()} == {name for name, part in parts.items() if part is not None}
+    e.save(tmp_path / "e")
+    back = Erasure.load(tmp_path / "e")
+    assert back.meta == e.meta
+    for name, part in e.tensors().items():
+        np.testing.assert_array_equal(part, parts[name])
+        np.testing.assert_array_equal(getattr(back, name), part)
+    np.testing.assert_array_equal(back(data()), e(data()))
+
+
+def test_the_identity_changes_nothing():
+    e = Erasure.identity(8)
+    assert (e.rank, e.n_features, e.left.shape, e.right.shape) == (0, 8, (8, 0), (0, 8))
+    np.testing.assert_array_equal(e(data()), data())

@@ -1,9 +1,14 @@
 """What can be read off moments, and what they refuse: each against NumPy on the rows themselves."""
 
+import contextlib
+from dataclasses import replace
+from functools import reduce
+
 import numpy as np
 import pytest
 
-from expunge import InputError, Moments
+from expunge import InputError, Moments, moments, parallel
+from expunge.blockmath import BlockMath
 from expunge.concept import Concept
 
 FIELDS = ("mean_x", "mean_z", "xz", "zz", "squares", "xx")
@@ -223,3 +228,205 @@ def test_any_number_of_classes(k):
     np.testing.assert_allclose(m.xz, X.T @ (w[:, None] * D), atol=1e-10)
     np.testing.assert_allclose(m.zz, D.T @ (w[:, None] * D), atol=1e-10)
     np.testing.assert_allclose(m.mean_z, w @ hot / w.sum(), rtol=1e-12)
+
+
+# -- what decides the digits, and the threads ------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [1e-9, 0.3, 1e9])
+def test_all_weights_by_a_factor_change_sums_alone(weight):
+    """However little all rows weigh together, they are not nothing."""
+    X, Z, w = some()
+    w, X = w / w.sum(), X * [1e-3, 1, 1, 1, 1e3]
+    plain, scaled = Moments.of(X, Z, w), Moments.of(X[:40], Z[:40], weight * w[:40])
+    scaled.update(X[40:], Z[40:], weight * w[40:])
+    for name in ("mean_x", "mean_z", "spreads", "concept_spreads", "cov_xx", "cov_xz", "cov_zz"):
+        a, b = getattr(scaled, name), getattr(plain, name)
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12 * np.abs(b).max(), err_msg=name)
+    assert scaled.weight == pytest.approx(weight)
+    np.testing.assert_allclose(plain.mean_x, w @ X, rtol=1e-9)
+    np.testing.assert_allclose(plain.spreads, np.sqrt(w @ (X - w @ X) ** 2), rtol=1e-9)
+    np.testing.assert_allclose(plain.concept_spreads, np.sqrt(w @ (Z - w @ Z) ** 2), rtol=1e-9)
+
+
+def test_nothing_beside_nothing_stays_where_it_was():
+    X, Z, _ = some()
+    nothing = np.zeros(len(X))
+    one, two = Moments.of(X, Z, nothing), Moments.of(9 + X, Z, nothing)
+    np.testing.assert_array_equal(one.merge(two).mean_x, one.mean_x)
+    np.testing.assert_array_equal(one.merge(two).xx, np.zeros((5, 5)))
+
+
+@pytest.mark.parametrize("value", [0.1, -1 / 3, 1e-7 / 3, 1e15 / 3])
+@pytest.mark.parametrize("n", [1, 3, 700])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_constant_is_its_own_mean_to_the_last_digit(value, n, weighted):
+    """A mean formed from sums would differ by a digit, and the column seem to vary."""
+    rng = np.random.default_rng(0)
+    X, Z, w = rng.normal(size=(n + 1, 3)), rng.normal(size=(n + 1, 2)), rng.random(n + 1)
+    X[:, 1] = value
+    w[0], X[0, 1] = 0.0, 7.0  # which does not count
+    m = Moments.of(X, Z, w) if weighted else Moments.of(X[1:], Z[1:])
+    assert m.mean_x[1] == value
+    assert m.squares[1] == 0
+    np.testing.assert_array_equal(m.xx[1], 0.0)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e-3])
+def test_rows_are_measured_from_those_that_count(heavy):
+    """More rows of next to no weight about zero than a block holds, and few far away that count."""
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(1500, 4)), rng.normal(size=1500)
+    X[1400:] += 1e7
+    for light in (0.0, 1e-30):
+        w = np.where(np.arange(1500) < 1400, light, heavy)
+        m = Moments.of(X, z, w)
+        C, t = X[1400:] - X[1400:].mean(axis=0), z[1400:] - z[1400:].mean()
+        np.testing.assert_allclose(m.squares, heavy * (C**2).sum(axis=0), rtol=1e-7)
+        np.testing.assert_allclose(m.xz[:, 0], heavy * C.T @ t, rtol=1e-6, atol=1e-6 * heavy)
+
+
+@pytest.mark.parametrize("scale", [1e-22, 1.0, 1e22])
+@pytest.mark.parametrize("n", [100, 2500])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_wide_rows_of_float32_at_any_scale(scale, n, weighted, offset):
+    """Where their squares would vanish or overflow in float32, they are formed in float64.
+
+    Where they lie far from zero, they are measured from a number that float32 holds exactly.
+    """
+    rng = np.random.default_rng(0)
+    X = (scale * (offset + rng.normal(size=(n, 64)))).astype(np.float32)
+    w = rng.random(n) * 1e-3 if weighted else None
+    m = Moments.of(X, rng.normal(size=n), w)
+    D = X.astype(float) / scale
+    w = np.ones(n) if w is None else w
+    C = D - w @ D / w.sum()
+    expected = C.T @ (w[:, None] * C)
+    np.testing.assert_allclose(m.xx / scale**2, expected, atol=2e-6 * expected.max())
+
+
+@pytest.mark.parametrize(
+    ("second", "most", "threads", "serial", "wide"),
+    [
+        (True, 99_999, 4, False, True),
+        (False, 99_999, 4, False, False),
+        (True, 100_000, 4, False, False),
+        (True, 99_999, 3, False, False),  # as many spans as threads
+        (True, 100_000, 4, True, False),
+    ],
+    ids=["few spans", "no products", "few products", "enough spans", "serial"],
+)
+def test_who_has_the_threads(monkeypatch, second, most, threads, serial, wide):
+    """Few spans of many products leave the threads to BLAS; else spans share them."""
+    used = []
+
+    class Math(BlockMath):
+        pass
+
+    Math.serial = serial
+    monkeypatch.setattr(parallel, "SPAN", 400)
+    monkeypatch.setattr(moments, "FEW_PRODUCTS", most)
+    monkeypatch.setattr(moments, "n_threads", lambda: threads)
+    monkeypatch.setattr(
+        moments, "one_blas_thread", lambda: used.append("one") or contextlib.nullcontext()
+    )
+    monkeypatch.setattr(
+        moments, "imap_spans", lambda *given: used.append("many") or parallel.imap_spans(*given)
+    )
+    X, z = np.random.default_rng(0).normal(size=(2, 1000, 10))
+    found = list(moments.span_moments(X, Concept.of_numbers(z), second=second, math=Math()))
+    assert [m.n for m in found] == [400, 400, 200]
+    assert set(used) == ({"one"} if wide else set() if serial else {"many"})
+    np.testing.assert_allclose(
+        reduce(Moments.merge, found).squares, 1000 * X.var(axis=0), rtol=1e-12
+    )
+    assert (found[0].xx is None) is not second
+
+
+def test_spans_have_second_moments_unless_told_otherwise():
+    (found,) = moments.span_moments(np.eye(3), Concept.of_numbers(np.arange(3.0)))
+    np.testing.assert_allclose(found.xx, np.eye(3) - 1 / 3)
+
+
+# -- a range is looked at block by block -----------------------------------------------------------
+
+
+def looked_at(*blocks):
+    """A check that has seen these blocks of rows, and the moments of them all."""
+    check, total = moments.RangeCheck(), None
+    for X, w in blocks:
+        own = Moments.of(np.add(X, [0.0, 1e-3]), np.arange(float(len(X))), w)
+        own = replace(own, squares=own.squares * [1, 0])  # as of numbers whose squares vanish
+        assert check.see(X, own, w) is check
+        total = own if total is None else total.merge(own)
+    return check, replace(total, squares=total.squares * [1, 0])
+
+
+def block(second, n=4, w=None):
+    X = np.c_[np.arange(float(n)), np.full(n, second)]
+    return X, w
+
+
+NO, ONE = np.zeros(4), np.array([0.0, 0.5, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "constant"),
+    [
+        ([block(1e-150)], True),
+        ([block(1e-150), block(1e-150)], True),
+        ([block(1e-150), block(2e-150)], False),
+        ([block(1e-150), block(1e-150), block(2e-150)], False),
+        ([block([1e-150, 1e-150, 1e-150, 2e-150])], False),
+        ([block([1e-150, 2e-150, 1e-150, 1e-150], w=ONE)], True),
+        ([block([1e-150, 2e-150, 1e-150, 1e-150], w=ONE), block(2e-150)], True),
+        ([block([1e-150, 2e-150, 1e-150, 1e-150], w=ONE), block(1e-150)], False),
+        ([block(1e-150), block([1e-150, 1e-150, 1e-150, 2e-150])], False),
+        ([block([1e-150, 1e-150, 1e-150, 2e-150]), block(1e-150)], False),
+        ([block(5e-150, w=NO), block(1e-150)], True),
+        ([block(1e-150), block(5e-150, w=NO)], True),
+    ],
+)
+def test_a_column_that_varies_from_block_to_block_does_vary(blocks, constant):
+    def settles(check, total):
+        if constant:
+            return check.settle(total)
+        with pytest.raises(InputError) as refused:
+            check.settle(total)
+        assert "1 of 2 columns, the first is column 1" in refused.value.received
+
+    check, total = looked_at(*blocks)
+    settles(check, total)
+    parts = [looked_at(one)[0] for one in blocks]
+    none = moments.RangeCheck()
+    joined = reduce(moments.RangeCheck.joined, [none, *parts, none])
+    settles(joined, total)
+    assert none.seen is None
+
+
+def test_moments_that_hold_no_numbers_are_refused():
+    X, Z, _ = some()
+    m = Moments.of(X, Z)
+    moments.RangeCheck().settle(m)
+    for name in ("mean_x", "squares"):
+        with pytest.raises(InputError, match="X has columns out of range"):
+            moments.RangeCheck().settle(replace(m, **{name: getattr(m, name) * np.nan}))
+    for name in ("mean_z", "zz", "xz"):
+        with pytest.raises(InputError, match="The concept has numbers"):
+            moments.RangeCheck().settle(replace(m, **{name: getattr(m, name) * np.nan}))
+    slightly = replace(m, zz=m.zz - np.diag(np.diag(m.zz)) - 1e-20 * np.eye(3))  # by rounding
+    moments.RangeCheck().settle(slightly)
+    np.testing.assert_array_equal(slightly.concept_spreads, 1.0)
+
+
+# -- columns that come late ------------------------------------------------------------------------
+
+
+def test_what_changed_is_said_in_order():
+    X, Z, _ = some()
+    one = Moments.of(X, Concept("labels", (Z > 0).astype(float), ("a", "b", "c")))
+    two = Moments.of(X, Concept("labels", (Z > 0).astype(float), ("a", "b", "d")))
+    with pytest.raises(InputError, match="changed its columns") as refused:
+        one.merge(two)
+    assert "('a', 'b', 'c') and then ('a', 'b', 'd')" in str(refused.value)

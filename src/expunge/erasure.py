@@ -15,7 +15,7 @@ from expunge.errors import InputError
 from expunge.files.naming import listed
 from expunge.inputs.frames import rows_of_table
 from expunge.inputs.matrices import apply_map, as_matrix
-from expunge.linalg import Array, range_basis
+from expunge.linalg import Array, fix_signs, range_basis
 from expunge.meta import plain_meta
 from expunge.parallel import blas_for
 from expunge.saved_map import SavedMap
@@ -311,12 +311,9 @@ def _compress(L: Array, R: Array) -> tuple[Array, Array]:
     balance = np.sqrt(np.divide(b, a, out=np.ones_like(a), where=(a > 0) & (b > 0)))
     L, R = L * balance, R / balance[:, None]  # so that no term's scale hides another's
     with blas_for(L.shape[1]):
-        Ql, Tl = scipy.linalg.qr(L, mode="economic", check_finite=False)
+        _, Tl = scipy.linalg.qr(L, mode="economic", check_finite=False)
         Qr, Tr = scipy.linalg.qr(R.T, mode="economic", check_finite=False)
-        U, s, Vt = scipy.linalg.svd(Tl @ Tr.T, check_finite=False)
+        _, s, Vt = scipy.linalg.svd(Tl @ Tr.T, check_finite=False)
         scale = float(np.linalg.norm(Tl, 2) * np.linalg.norm(Tr, 2))
-    kept = s > 1e-13 * scale
-    left, right = (Ql @ U)[:, kept] * s[kept], (Vt @ Qr.T)[kept]
-    peak = np.abs(right).argmax(axis=1)
-    signs = np.where(right[np.arange(len(right)), peak] < 0, -1.0, 1.0)
-    return left * signs, right * signs[:, None]
+    right = fix_signs((Qr @ Vt.T)[:, s > 1e-13 * scale]).T
+    return L @ (R @ right.T), right

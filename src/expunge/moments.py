@@ -35,7 +35,8 @@ __all__ = ["Moments", "RangeCheck", "span_moments"]
 
 MANY_CLASSES = 32  # above this, class sums go through a sparse product
 FEW_PRODUCTS = 1 << 29  # below which threads cost more than they give
-LARGEST = 1e100  # numbers up to this size, and no less than its inverse, can be worked with
+LARGEST = 1e100  # size of numbers that can be worked with
+SMALLEST = 1e-100  # and by how much they have to vary
 PRODUCT = 4 * BLOCK  # rows of one product of second moments: in cache, and worth a call of BLAS
 
 
@@ -152,7 +153,7 @@ class Moments:
         a, b = self._over(labels), other._over(labels)
         W = a.weight + b.weight
         dx, dz = b.mean_x - a.mean_x, b.mean_z - a.mean_z
-        share = b.weight / W if W > 0 else 0.0
+        share = b.weight / (W or np.inf)
         c = a.weight * share
         xx = None
         if a.xx is not None and b.xx is not None:
@@ -312,8 +313,7 @@ class RangeCheck:
     """
 
     def __init__(self) -> None:
-        self.first: Array | None = None
-        self.constant: NDArray[np.bool_] | None = None
+        self.seen: Seen | None = None  # a row, and what is as in it
 
     def see(
         self,
@@ -340,15 +340,12 @@ class RangeCheck:
         counted = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         if not counted.size:
             return self
-        row = np.asarray(math.arrays(X[int(counted[0]) : int(counted[0]) + 1])[0], dtype=np.float64)
-        same = _spread(moments) < 1 / LARGEST
+        row = math.arrays(math.rows(X, counted[[0]]))[0].astype(np.float64)
+        same = _spread(moments) < SMALLEST
         for j in np.flatnonzero(same):
             column = math.arrays(X[:, j : j + 1])[counted]
-            same[j] = bool((column == column[:1]).all())
-        if self.first is None or self.constant is None:
-            self.first, self.constant = row, same
-        else:
-            self.constant &= same & (row == self.first)
+            same[j] = bool((column == column[0]).all())
+        self.seen = _same_in_both(self.seen, (row, same))
         return self
 
     def joined(self, other: RangeCheck) -> RangeCheck:
@@ -363,11 +360,7 @@ class RangeCheck:
         RangeCheck
         """
         both = RangeCheck()
-        both.first, both.constant = self.first, self.constant
-        if self.first is None or self.constant is None:
-            both.first, both.constant = other.first, other.constant
-        elif other.first is not None and other.constant is not None:
-            both.constant = self.constant & other.constant & (other.first == self.first)
+        both.seen = _same_in_both(self.seen, other.seen)
         return both
 
     def settle(self, moments: Moments) -> None:
@@ -375,18 +368,18 @@ class RangeCheck:
         spread = _spread(moments)
         with np.errstate(invalid="ignore"):
             fits = (spread <= LARGEST) & (np.abs(moments.mean_x) <= LARGEST)
-            if self.constant is not None:
-                fits &= (spread >= 1 / LARGEST) | self.constant
+            if self.seen is not None:
+                fits &= (spread >= SMALLEST) | self.seen[1]
         if not fits.all():
             first = int(np.argmin(fits))
             raise InputError(
                 f"X has columns out of range: numbers beyond {LARGEST:g}, or that vary by less "
-                f"than {1 / LARGEST:g}, have squares that float64 does not hold",
+                f"than {SMALLEST:g}, have squares that float64 does not hold",
                 f"{int((~fits).sum())} of {fits.size} columns, the first is column {first} with "
                 f"mean {moments.mean_x[first]:.3g} and spread {spread[first]:.3g}",
                 "Divide such columns by a constant, or drop the outlier, and fit again",
             )
-        size = np.sqrt(np.maximum(np.diag(moments.zz), 0.0) / (moments.weight or 1.0))
+        size = np.sqrt(np.abs(np.diag(moments.zz)) / (moments.weight or np.inf))
         with np.errstate(invalid="ignore"):
             fits = (size <= LARGEST) & (np.abs(moments.mean_z) <= LARGEST)
         if not fits.all() or not np.isfinite(moments.xz).all():
@@ -397,8 +390,18 @@ class RangeCheck:
             )
 
 
+Seen = tuple[Array, NDArray[np.bool_]]
+
+
+def _same_in_both(a: Seen | None, b: Seen | None) -> Seen | None:
+    if a is None or b is None:
+        return b if a is None else a
+    (first, constant), (row, same) = a, b
+    return first, constant & same & (row == first)
+
+
 def _spread(moments: Moments) -> Array:
-    return np.asarray(np.sqrt(moments.squares / (moments.weight or 1.0)))
+    return np.asarray(np.sqrt(moments.squares / (moments.weight or np.inf)))
 
 
 def _shift_for(X: Any, weights: Array | None, math: BlockMath) -> Array | None:
@@ -408,12 +411,13 @@ def _shift_for(X: Any, weights: Array | None, math: BlockMath) -> Array | None:
     rows are shifted first. A shift that X's type holds exactly makes the subtraction exact too.
     """
     if weights is None:
-        first, share = math.arrays(X[:BLOCK]), np.ones(min(BLOCK, len(X)))
+        first = math.arrays(X[:BLOCK])
+        share = np.ones(len(first))
     else:  # what counts most decides, and what does not count must not
         heaviest = np.sort(np.argsort(-weights, kind="stable")[:BLOCK])
-        share = weights[heaviest]
-        first = math.arrays(math.rows(X, heaviest))
-    head, share = np.asarray(first, dtype=np.float64)[share > 0], share[share > 0]
+        heaviest = heaviest[weights[heaviest] > 0]
+        first, share = math.arrays(math.rows(X, heaviest)), weights[heaviest]
+    head = np.asarray(first, dtype=np.float64)
     share = share / share.sum()
     mean = share @ head
     sd = np.sqrt(share @ (head - mean) ** 2)
@@ -475,7 +479,6 @@ def _span_moments(
     table, squares = np.zeros((len(sz) + (not one_hot), d)), np.zeros(d)
     xx, room = np.zeros((d, d)) if second else None, math.room(min(BLOCK, n), d)
     for start, stop in blocks(0, n, PRODUCT):
-        before = squares.sum()
         with one_blas_thread() if wide else nullcontext():
             for lo, hi in blocks(start, stop):
                 C = math.double(X[lo:hi], shift, room)
@@ -483,12 +486,12 @@ def _span_moments(
                 squares += math.squares(C, w[lo:hi], room)
         if xx is not None:  # while these rows are in cache
             own = None if weights is None else w[start:stop]
-            size = max((squares.sum() - before) / (d * (w[start:stop].sum() or 1.0)), 0.0)
-            xx += math.gram(X[start:stop], shift, own, float(np.sqrt(size)))
+            size = np.sqrt(squares.sum() / (d * w[:stop].sum() or np.inf))
+            xx += math.gram(X[start:stop], shift, own, float(size))
     sx = table.sum(axis=0) if one_hot else table[-1]  # one-hot rows of the table add up to Σ w xᵀ
     xz = table.T if one_hot else table[:-1].T
     W = float(w.sum())
-    safe = W if W > 0 else 1.0  # a span whose rows all have weight zero adds nothing
+    safe = W or np.inf  # a span whose rows all have weight zero adds nothing
     if xx is not None:
         xx -= np.outer(sx, sx / safe)
     return Moments(
@@ -513,7 +516,7 @@ def _concept_sums(concept: Concept, w: Array) -> tuple[Sums, Array, Array, Array
     """How to sum a block against the concept; Σwz and Σwzzᵀ; the origin z is measured from."""
     if concept.kind != "classes":
         Z = concept.columns()
-        origin = w @ Z / w.sum() if w.sum() > 0 else Z.mean(axis=0)
+        origin = w @ Z / (w.sum() or np.inf)
         Z = Z - origin
         D = np.vstack([(w[:, None] * Z).T, w])
         return _products_with(D), D[:-1].sum(axis=1), D[:-1] @ Z, origin

@@ -26,6 +26,11 @@ REFUSED = {
     "random_state": (-1, "seed"),
     "concept_type": ("nonsense", None),
     "callback": (3, "print"),
+    "transport": ("nonsense", None, 2),
+    "predictor": ("nonsense", None, 2),
+    "directions": (-1, 9, 2.5, "many", None),
+    "rounds": (-1, 1001, 0.5, "many", None),
+    "n_components": (0, 10_001, 2.5, "many", None),
 }
 TAKEN = {
     "rank": (1, 7, np.int64(2), "auto"),
@@ -33,6 +38,9 @@ TAKEN = {
     "tol": (0, 1e-12, INF),
     "max_iter": (1, None),
     "batch_size": (1, 10**6),
+    "evaluate_every": (1,),
+    "n_components": (1, 10_000),
+    "directions": (0, 8),
     "restarts": (0,),
     "validation_fraction": (1e-3, 0.9),
     "random_state": (0, None, np.random.default_rng(0), np.random.RandomState(0)),
@@ -147,6 +155,23 @@ DEFAULTS = {
         "validation_fraction": 0.2,
         "tol": 1e-6,
         "verbose": False,
+    },
+    "LEACE": {
+        "shrinkage": "none",
+        "predictor": "linear",
+        "n_components": 1000,
+        "random_state": 0,
+    },
+    "SPLINCE": {"shrinkage": "none"},
+    "QuadraticLEACE": {"label_free": False, "shrinkage": "auto"},
+    "RayleighEraser": {"objective": "pls", "center": True},
+    "FoldEraser": {
+        "transport": "gaussian",
+        "shrinkage": "auto",
+        "directions": "auto",
+        "rounds": 0,
+        "predictor": "logistic",
+        "random_state": 0,
     },
 }
 

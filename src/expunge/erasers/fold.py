@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from expunge.concept import Concept
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
+from expunge.erasure import Erasure
 from expunge.errors import NothingToFold
 from expunge.fold_erasure import FoldErasure
 from expunge.folding.build import FoldPlan, build, fold_of, only_leace
@@ -171,12 +172,11 @@ class FoldEraser(BaseEraser):
             fold, choice, solver = self._from_moments(seen), None, "gaussian"
         else:
             fold, choice, solver = self._from_rows(seen, data)
-        d = seen.moments.n_features
-        nothing = np.zeros((d, 0)), np.zeros((0, d))
+        nothing = Erasure.identity(seen.moments.n_features)
         center, history = seen.moments.mean_x, (Step(1, 0.0),)
         closed = fold.closing.center is not None  # then class means are equal
         left = np.zeros_like(seen.moments.xz) if closed else seen.moments.xz
-        plain = Solution(*nothing, center, solver, history)
+        plain = Solution(nothing.left, nothing.right, center, solver, history)
         return replace(plain, nonlinear=fold, covariance_left=left, choice=choice)
 
     def _plan(self) -> FoldPlan:

@@ -139,9 +139,6 @@ class INLP(BaseEraser):
             return ""
         return "every round fits a predictor on all rows; loss='squared' with a given rank streams"
 
-    def _needs_second(self) -> bool:
-        return True
-
     def _certificate_terms(self) -> dict[str, Any]:
         return {
             "fit_intercept": self.fit_intercept,
@@ -192,7 +189,7 @@ class INLP(BaseEraser):
         groups = np.arange(n) if data.groups is None else data.groups
         count = int(groups.max()) + 1
         place = check_rng(self.random_state).permutation(count)[groups]
-        held = place < np.clip(self.validation_fraction * count, 1, count - 1)
+        held = place < min(self.validation_fraction * count, count - 1)
         needed = _of_every_class(data.concept, weights * (place + 1))
         held &= ~np.isin(groups, groups[needed])
         if not (weights * held).any() or not (weights * ~held).any():  # too few rows to judge by
@@ -229,7 +226,7 @@ class INLP(BaseEraser):
             luck = 2 * np.sqrt(null.value * max(problem.null.value - found.loss, 0.0))
             if null.value - got.value > sure * luck:
                 return False
-            luck = np.sqrt(max(null.accuracy * (1 - null.accuracy), 0.0))
+            luck = np.sqrt(abs(null.accuracy * (1 - null.accuracy)))
             return not got.accuracy - null.accuracy > sure * luck  # nan for numbers
 
         return at_chance
@@ -294,18 +291,23 @@ def _one_each(data: Data) -> NDArray[np.bool_]:
     weights = np.ones(len(data.groups)) if data.weights is None else data.weights
     order = np.lexsort((-weights, data.groups))
     first = np.zeros(len(order), dtype=bool)
-    first[order[np.flatnonzero(np.diff(data.groups[order], prepend=-1))]] = True
+    first[order[_begins(data.groups[order])]] = True
     return first
 
 
 def _of_every_class(concept: Concept, size: Array) -> NDArray[np.intp]:
     """The largest row of each class, or with and without each label: to be in every fit."""
     if concept.kind == "classes":
-        order = np.lexsort((size, concept.values))
-        return order[np.flatnonzero(np.diff(concept.values[order], append=-1))]
+        order = np.lexsort((-size, concept.values))
+        return order[_begins(concept.values[order])]
     columns = concept.values.T if concept.kind == "labels" else ()
-    found = [np.argmax(np.where(z == value, size, -1.0)) for z in columns for value in (0, 1)]
+    found = [np.argmax(np.where(z == value, size, -np.inf)) for z in columns for value in (0, 1)]
     return np.array(found, dtype=np.intp)
+
+
+def _begins(ordered: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where each number stands first."""
+    return np.unique(ordered, return_index=True)[1]
 
 
 def _separates(scores: Array, Z: Array) -> bool:

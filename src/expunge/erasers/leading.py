@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 import scipy.linalg
 
@@ -42,9 +44,9 @@ class _LeadingDirections(BaseEraser):
     def _depends_on_units(self) -> bool:
         return True
 
+    @abstractmethod
     def _columns(self, moments: Moments) -> Array:
         """The matrix (d x m) whose leading directions go; its columns span those of Σxz."""
-        raise NotImplementedError
 
     def _why_not_pooling(self) -> str:
         return ""

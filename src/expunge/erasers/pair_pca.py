@@ -128,7 +128,7 @@ class PairPCA(BaseEraser):
         return "it compares the rows of each set with one another"
 
     def _check(self, X: Any, y: Any, concept: Any, sample_weight: Any, *, whole: bool) -> Data:
-        one_pair = whole and check_rows(X).n_samples == 2
+        one_pair = whole and check_rows(X, finite=False).n_samples == 2
         return super()._check(X, y, concept, sample_weight, whole=whole and not one_pair)
 
     def _statistics(self, data: Data, *, second: bool) -> tuple[Statistics, Data]:
@@ -178,8 +178,7 @@ class _Sets:
         """Take in some rows."""
         order = np.argsort(sets, kind="stable")
         X, sets, w = X[order], sets[order], w[order]
-        begin = np.flatnonzero(np.diff(sets, prepend=-1))
-        there = sets[begin]
+        there, begin = np.unique(sets, return_index=True)
         new = ~self.known[there]
         self.origin[there[new]], self.known[there] = X[begin[new]], True
         if begin.size:
@@ -189,10 +188,10 @@ class _Sets:
 
     def centred(self, X: Array, sets: NDArray[np.intp]) -> Array:
         """Rows measured from the mean of their set."""
-        size = np.where(self.size > 0, self.size, 1.0)
-        return np.asarray(X - self.origin[sets] - (self.sums / size[:, None])[sets])
+        return np.asarray(X - self.origin[sets] - (self.sums / self.size[:, None])[sets])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is no number is refused below
 def _within_sets(
     data: Data, look: NDArray[np.intp]
 ) -> tuple[Moments, float, Fingerprint, NDArray[Any]]:

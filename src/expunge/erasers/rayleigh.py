@@ -109,9 +109,6 @@ class RayleighEraser(BaseEraser):
     def _needs_concept(self) -> bool:
         return isinstance(self.objective, str) and self.objective in ("pls", "cca")
 
-    def _needs_second(self) -> bool:
-        return True
-
     def _depends_on_units(self) -> bool:
         return isinstance(self.objective, str) and self.objective in ("pls", "pca")
 

@@ -52,8 +52,6 @@ def fit_record(
         full = xz - solution.left @ (solution.right @ xz)
     else:
         full = xz - solution.shift @ zz
-        if solution.maps is not None:
-            full = np.einsum("kij,jk->ik", solution.maps, full)
     after = (1 - strength) * xz + strength * full
     spreads = np.sqrt(moments.squares / moments.weight)
     start, end = (_correlations(moments, sums, spreads) for sums in (xz, after))
@@ -114,10 +112,9 @@ def _digits(values: Array) -> list[float]:
 def _correlations(moments: Moments, sums: Array, spreads: Array) -> Array:
     """Sizes of the correlations (d x m) of columns with these spreads, less what rounding makes.
 
-    A column that is constant but for rounding has none.
+    A column that is constant but for rounding has none: rounding may make all of them.
     """
-    there = spreads > DIGITS * np.abs(moments.mean_x)
-    unit = np.where(there, spreads, np.inf)
+    unit = np.where(spreads > 0, spreads, np.inf)
     own = np.sqrt(np.diag(moments.zz) / moments.weight)
     scaled = np.abs(sums) / moments.weight / unit[:, None] / np.where(own > 0, own, np.inf)
     return np.maximum(scaled - (DIGITS * np.abs(moments.mean_x) / unit)[:, None], 0.0)

@@ -32,10 +32,6 @@ class Data:
     pool: Rows | None = None
     groups: NDArray[np.intp] | None = None
 
-    def moments(self, *, second: bool) -> Moments:
-        """One pass over the rows."""
-        return self.rows.moments(self.concept, self.weights, second=second)
-
 
 @dataclass(frozen=True)
 class Statistics:
