@@ -119,7 +119,7 @@ class Loss(ABC):
 
         def step(b: Array, left: Array) -> Array:
             bend = self.curvature(Y, ones * b, w1)
-            if not (np.isfinite(bend).all() and np.isfinite(left).all()):
+            if not np.isfinite(bend).all():
                 return np.full_like(b, np.nan)
             return np.asarray(np.linalg.pinv(bend, hermitian=True) @ left)
 
@@ -372,7 +372,8 @@ class Huber(ColumnLoss):
     def elements(self, Y: Array, S: Array) -> Array:
         """½ r² or delta (|r| - delta/2)."""
         r = np.abs(Y - S)
-        return np.where(r < self.delta, r**2 / 2, self.delta * (r - self.delta / 2))
+        c = np.minimum(r, self.delta)
+        return c * (r - c / 2)
 
     def derivative(self, Y: Array, S: Array) -> Array:
         """S - y, clipped at ±delta."""
@@ -473,7 +474,8 @@ class SmoothHinge(_Margin):
     def elements(self, Y: Array, S: Array) -> Array:
         """u²/(2 width) for slack u below the width, else u - width/2."""
         u = self._slack(Y, S)
-        return np.where(u < self.width, u**2 / (2 * self.width), u - self.width / 2)
+        c = np.minimum(u, self.width)
+        return c * (u - c / 2) / self.width
 
     def derivative(self, Y: Array, S: Array) -> Array:
         """-y min(1, u/width)."""
@@ -635,7 +637,9 @@ def check_tangents(loss: Loss, Y: Array, middle: Array, spread: Array) -> None:
     rng = np.random.default_rng(0)
     Y = np.repeat(Y[:PROBED], 16, axis=0)
     near, far = (middle + size * spread * rng.normal(size=Y.shape) for size in (0.5, 3.0))
-    Y, S, T = np.vstack([Y, Y]), np.vstack([near, far]), np.vstack([far, near])
+    step = (far - near) / 100  # beside which a slope that is wrong by little shows
+    Y, S = np.vstack([Y] * 4), np.vstack([near, far] * 2)
+    T = np.vstack([far, near, near + step, far - step])
     with np.errstate(all="ignore"):
         at, there, R = loss.values(Y, S), loss.values(Y, T), loss.derivative(Y, S)
         tangent = (R * (T - S)).sum(axis=1)
