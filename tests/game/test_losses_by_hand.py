@@ -1,4 +1,4 @@
-"""Losses at given points, with numbers a pocket calculator gives; and the laws of their constants."""
+"""Losses at given points, with numbers by hand, and the laws of their constants."""
 
 import numpy as np
 import pytest
