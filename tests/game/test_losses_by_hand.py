@@ -229,6 +229,21 @@ def test_the_best_constant_of_any_loss_has_all_digits(loss):
         np.testing.assert_allclose(Multinomial().null_intercept(Y, w), np.log(w[:, 0] @ Y))
 
 
+class Counts(Loss):
+    """The Poisson deviance, as a loss that says nothing of its columns."""
+
+    values, derivative, hessian = Poisson.values, Poisson.derivative, Poisson.hessian
+    elements, second = Poisson.elements, Poisson.second
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e8])
+def test_the_best_constant_of_any_loss_has_the_digits_of_its_derivatives(size):
+    """Values of many counts tell half of them."""
+    Y, w = size * np.array([[1.0, 3.0], [2.0, 1.0], [4.0, 0.5]]), np.full((3, 1), 1 / 3)
+    b = Loss.null_intercept(Counts(), Y, w)
+    np.testing.assert_allclose(b, np.log(Y.mean(axis=0)), rtol=1e-14)
+
+
 @pytest.mark.parametrize("loss", [Squared(), SquaredHinge(), Hinge(), Logistic()])
 def test_the_best_constant_from_means(loss):
     """Weights of each entry need not add up to 1."""
@@ -282,6 +297,30 @@ def test_shares_of_labels_move_until_one_is_halved(slope):
     kept = np.minimum(moved / p, (1 - moved) / (1 - p))
     assert kept.min() == pytest.approx(0.5)
     assert 1 / inverse == pytest.approx((np.abs(moved - p)).max() / np.abs(slope).max())
+
+
+def test_shares_of_rows_are_those_of_their_support():
+    rng = np.random.default_rng(0)
+    slope, w = np.array([0.1, -0.2, 0.05]), rng.uniform(size=(30, 1))
+    for loss in (Logistic(), Multinomial()):
+        Y = np.eye(3)[rng.integers(0, 3, 30)]
+        balanced(loss, Y, w / w.sum(), slope - slope.mean())
+
+
+@pytest.mark.parametrize("only", [0, 1])
+@pytest.mark.parametrize("size", [0.3, -0.3])
+def test_a_share_of_nothing_moves_but_in_one_direction(only, size):
+    """There is room for all rows but in the direction of what they are already."""
+    Y, w = np.array([[0.0], [1.0]]), np.array([[1.0 - only], [float(only)]])
+    start = Logistic().null_intercept(Y, w)
+    b, share = Logistic().balance(Y, w, start, np.array([size]))
+    assert np.isfinite(b).all()
+    if (size > 0) == bool(only):
+        assert share == pytest.approx(1 / (1 + 0.5 / 0.3))
+        assert b == pytest.approx(0.0, abs=1e-9)
+    else:
+        assert 0 < 1 - share < 1e-14
+        assert b == pytest.approx(start, abs=1)
 
 
 @pytest.mark.parametrize("slope", [[0.2, -0.1, -0.1], [-0.3, 0.1, 0.2], [-1e-3, 2e-3, -1e-3]])
@@ -351,6 +390,9 @@ def test_any_loss_moves_by_about_a_spread(loss, size):
     slope = size * np.array([1.0, -0.8, -0.2])
     b, share, times = generic(loss, Y, w, slope)
     assert share == pytest.approx(1 / (1 + times), rel=1e-9)
+    if loss.name == "cross_entropy":  # equal shifts of all scores change nothing but rounding
+        rounded = generic(loss, Y, w, slope + 1e-9 * size)
+        assert rounded[1] == pytest.approx(share, rel=1e-6)
     left = (1 - share) * slope + share * mean_residual(loss, Y, w, b)
     np.testing.assert_allclose(left, 0, atol=1e-11 * (1 - share) * size)
 
@@ -406,6 +448,27 @@ def test_hubers_width_is_a_positive_number(delta):
     with pytest.raises(InputError, match="delta must be"):
         Huber(delta)
     assert Huber(1e-300).delta == 1e-300
+
+
+@pytest.mark.parametrize("kind", ["classes", "labels", "continuous"])
+def test_those_built_in_pass_the_trial(kind):
+    for width in (2, 3):
+        for make in LOSSES.values():
+            loss = make(kind, width)
+            if kind in loss.kinds:
+                assert loss_for(loss, kind, width) is loss
+
+
+@pytest.mark.parametrize(("kind", "width"), [("classes", 3), ("classes", 100), ("labels", 3)])
+def test_a_loss_is_tried_on_targets_that_there_are(kind, width):
+    class Watched(Squared):
+        def encode(self, Z, kind):
+            self.seen = Z
+            return super().encode(Z, kind)
+
+    loss = loss_for(Watched(), kind, width)
+    few = np.eye(min(width, 64)) if kind == "classes" else np.outer([0, 1], np.ones(width))
+    np.testing.assert_array_equal(loss.seen, few)
 
 
 def squared_but(**changes):
@@ -471,3 +534,38 @@ def test_a_loss_is_tried_near_the_middle_and_far_from_it():
     np.testing.assert_array_equal(again, [near, far])
     np.testing.assert_allclose(near.std(axis=0), 0.5, rtol=0.1)
     np.testing.assert_allclose(far.std(axis=0), 3.0, rtol=0.1)
+
+
+def test_a_large_loss_is_not_refused_for_its_rounding():
+    def expanded(self, Y, S):
+        return 1e15 * np.maximum(Y**2 - 2 * Y * S + S**2, 0.0)
+
+    loss = squared_but(elements=expanded, derivative=lambda self, Y, S: 2e15 * (S - Y))
+    assert loss_for(loss, "classes", 3) is loss
+
+
+def weighted(self, Y, S):
+    return np.array([1.0, 5.0]) * (Y - S) ** 2
+
+
+def by_target(self, Y, S):
+    return (1 + Y**2) * (Y - S) ** 2
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_quadratic_loss_is_the_same_for_all_targets(allowed):
+    """A weight of each column is fine; one that depends on the target is not."""
+    elements = weighted if allowed else by_target
+    weight = {True: lambda Y: np.array([1.0, 5.0]), False: lambda Y: 1 + Y**2}[allowed]
+    loss = squared_but(
+        elements=elements,
+        derivative=lambda self, Y, S: 2 * weight(Y) * (S - Y),
+        second=lambda self, Y, S: 2 * weight(Y) * np.ones_like(S),
+        quadratic=True,
+    )
+    if allowed:
+        assert loss_for(loss, "continuous", 2) is loss
+    else:
+        with pytest.raises(InputError, match="says it is `quadratic`"):
+            loss_for(loss, "continuous", 2)
+        assert loss_for(loss, "classes", 3) is loss  # which need not be
