@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
-from plugged_in import Length, LogCosh, Poisson
+from plugged_in import Counts, Length, LogCosh, Poisson
 
 from expunge.concept import Concept
 from expunge.errors import InputError
@@ -227,13 +227,6 @@ def test_the_best_constant_of_any_loss_has_all_digits(loss):
         p = np.exp(b) / np.exp(b).sum()
         np.testing.assert_allclose(p, w[:, 0] @ Y, rtol=1e-14)
         np.testing.assert_allclose(Multinomial().null_intercept(Y, w), np.log(w[:, 0] @ Y))
-
-
-class Counts(Loss):
-    """The Poisson deviance, as a loss that says nothing of its columns."""
-
-    values, derivative, hessian = Poisson.values, Poisson.derivative, Poisson.hessian
-    elements, second = Poisson.elements, Poisson.second
 
 
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e8])

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import scipy.optimize
-from plugged_in import LOSSES as PLUGGED
-from plugged_in import Length, Pinball
+from plugged_in import LOSSES, Counts, Length, Pinball
 
+from expunge.concept import Concept
 from expunge.errors import InputError
-from expunge.game.losses import LOSSES, ColumnLoss, Huber, Multinomial, Squared, loss_for
+from expunge.game.losses import LOSSES as BUILT_IN
+from expunge.game.losses import Huber, Multinomial, Squared, loss_for
 from expunge.game.null_model import (
     Constant,
     NullModel,
@@ -19,13 +20,10 @@ from expunge.game.null_model import (
 from expunge.inputs import check_concept, check_rows
 from planted import plant
 
-KIND = {"binary": "classes", "classes": "classes", "labels": "labels", "vector": "continuous"}
-PAIRS = [
-    (kind, name)
-    for kind in KIND
-    for name in (PLUGGED if kind == "vector" else LOSSES)
-    if name != "poisson"
-] + [("vector", "squared")]
+PLUGGED = {**LOSSES, "counts": Counts()}
+PAIRS = [(kind, name) for kind in ("binary", "classes", "labels") for name in BUILT_IN]
+PAIRS += [("vector", name) for name in (*PLUGGED, "squared") if name not in ("poisson", "counts")]
+PAIRS += [("number", name) for name in ("poisson", "counts", "length", "squared")]
 FIELDS = ("value", "intercept", "gradient", "residual_mean", "x_units", "residual_units")
 
 
@@ -37,7 +35,7 @@ def setting(kind, name, *, weighted=False, n=90):
     rows, concept = check_rows(X), check_concept(data.y, n)
     loss = (
         PLUGGED[name]
-        if kind == "vector" and name in PLUGGED
+        if kind in ("number", "vector") and name in PLUGGED
         else loss_for(name, concept.kind, concept.width)
     )
     rng = np.random.default_rng(1)
@@ -108,6 +106,15 @@ def test_rows_are_needed_for_numbers_alone_and_not_by_squares():
     assert not needs_rows(Multinomial(), "classes")
 
 
+def test_a_number_that_never_varies_leans_by_one():
+    rows = check_rows(np.random.default_rng(0).normal(size=(30, 2)))
+    concept = Concept.of_numbers(np.full((30, 1), 4.0))
+    null = null_model(Huber(5.0), rows.moments(concept), True, Observed(rows, concept))
+    here, below, above = (part.residual_mean[0] for part in null.leaning)
+    assert (null.intercept[0], here, below, above) == pytest.approx((4.0, 0.0, -1.0, 1.0))
+    assert null.residual_units == 1.0
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", ["huber", "log_cosh", "pinball"])
 def test_of_a_sum_over_columns_three_constants_are_known(name, intercept):
@@ -176,12 +183,14 @@ def test_a_balance_is_a_point_of_the_dual_problem(kind, name, weighted, size):
         there = w @ loss.values(Y, ones * b) - (b - null.intercept) @ mean
         return there, w @ loss.derivative(Y, ones * b) - mean
 
-    least = scipy.optimize.minimize(above, null.intercept, jac=True, tol=1e-12).fun
-    assert dual <= least + 1e-9
-    if null.leaning is None:
-        assert dual == pytest.approx(least, abs=1e-8)
-    # and with coefficients as well
+    best = scipy.optimize.minimize(above, null.intercept, jac=True, tol=1e-12)
+    assert dual <= best.fun + 1e-9
     C = X - w @ X
+    if null.leaning is None:
+        assert dual == pytest.approx(best.fun, abs=1e-8)
+        R = loss.derivative(Y, ones * best.x)
+        np.testing.assert_allclose(gradient, (C * w[:, None]).T @ R, atol=1e-4)
+    # and with coefficients as well
     for theta in np.random.default_rng(0).normal(size=(10, 4, m)):
         at = w @ loss.values(Y, C @ theta + null.intercept)
         assert at >= dual + np.sum(gradient * theta) - 1e-9
@@ -229,8 +238,9 @@ def test_what_cannot_be_reached_is_not_balanced(below, above):
     np.testing.assert_array_equal(gradient, np.ones((3, 2)))
     share = mixed(three(below, above), [-0.1, 0.1])[2]
     assert share == pytest.approx(1 / 5)
-    flat = mixed(three(below, above), [0.0, 0.1])
+    flat = mixed(three([-0.4, -0.4], [max(below[0], 0.0), 1.0]), [0.0, 0.1])
     assert flat[0] == pytest.approx(1.0 + 1.4)
+    assert flat[2] == pytest.approx(1 / 5)
 
 
 @pytest.mark.parametrize("kind", ["classes", "vector"])
@@ -295,19 +305,31 @@ class Lowered(Squared):
         return 2 * (S - Y)
 
 
-@pytest.mark.parametrize("kind", ["binary", "labels", "vector"])
+def in_units(rows, concept, unit):
+    """The same numbers in another unit."""
+    return (
+        Observed(rows, Concept.of_numbers(unit * concept.columns()))
+        if unit != 1
+        else Observed(rows, concept)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"), [("binary", 1), ("labels", 1), ("vector", 1), ("vector", 1e-6)]
+)
 @pytest.mark.parametrize("intercept", [False, True])
-def test_a_mean_below_zero_is_refused(kind, intercept, monkeypatch):
+def test_a_mean_below_zero_is_refused(kind, unit, intercept, monkeypatch):
     """Also where the loss looked fine on the targets it was tried on."""
     monkeypatch.setattr("expunge.game.null_model.check_tangents", lambda *_: None)
     _, rows, concept, _, _ = setting(kind, "squared")
-    moments, seen = rows.moments(concept), Observed(rows, concept)
+    seen = in_units(rows, concept, unit)
+    moments = rows.moments(seen.concept)
     m = 1 if kind == "binary" else concept.width
     value = null_model(Lowered(0.0), moments, intercept, seen).value / m
     assert null_model(Lowered(value * (1 - 1e-6)), moments, intercept, seen).value > 0
-    assert abs(null_model(Lowered(value), moments, intercept, seen).value) < 1e-12
+    assert abs(null_model(Lowered(value), moments, intercept, seen).value) < 1e-12 * value
     with pytest.raises(InputError, match="is negative, or no number"):
-        null_model(Lowered(value * (1 + 1e-6)), moments, intercept, seen)
+        null_model(Lowered(value * (1.5 if unit < 1 else 1 + 1e-6)), moments, intercept, seen)
     with pytest.raises(InputError, match="is negative, or no number"):
         null_model(Lowered(np.nan), moments, intercept, seen)
 
@@ -324,14 +346,17 @@ class Shifted(Squared):
         return super().null_intercept(Y, w) + self.by
 
 
-@pytest.mark.parametrize("kind", ["binary", "labels", "vector"])
-def test_residuals_that_do_not_add_up_are_refused(kind):
+@pytest.mark.parametrize(
+    ("kind", "unit"), [("binary", 1), ("labels", 1), ("vector", 1), ("vector", 1e-6)]
+)
+def test_residuals_that_do_not_add_up_are_refused(kind, unit):
     _, rows, concept, _, _ = setting(kind, "squared")
-    moments, seen = rows.moments(concept), Observed(rows, concept)
-    found = null_model(Shifted(1e-11), moments, True, seen)
+    seen = in_units(rows, concept, unit)
+    moments = rows.moments(seen.concept)
+    found = null_model(Shifted(unit * 1e-11), moments, True, seen)
     assert not found.residual_mean.any()
     with pytest.raises(InputError, match="do not add up to zero"):
-        null_model(Shifted(1e-7), moments, True, seen)
+        null_model(Shifted(unit * 1e-7), moments, True, seen)
     assert null_model(Shifted(1.0), moments, False, seen).value > 0
 
 
@@ -357,20 +382,13 @@ def test_residuals_that_are_no_subderivatives_are_found_at_both_ends(row):
     assert null_model(Spoilt(row, 0.0), moments, True, seen).value > 0
 
 
-class Jump(ColumnLoss):
-    """The squared loss, undefined for a target of 1,000."""
+class Jump(Squared):
+    """The squared loss, with a slope that is none at a target of 1,000."""
 
-    name = "jump"
-    kinds = frozenset({"continuous"})
-
-    def elements(self, Y, S):
-        return np.where(Y == 1000, np.nan, (Y - S) ** 2)
+    quadratic = False
 
     def derivative(self, Y, S):
-        return 2 * (S - Y)
-
-    def second(self, Y, S):
-        return np.full_like(S, 2.0)
+        return np.where(Y == 1000, 2 * (Y - S), 2 * (S - Y))
 
 
 @pytest.mark.parametrize("row", [0, -1])
@@ -379,10 +397,8 @@ def test_the_loss_is_tried_on_the_first_and_the_last_number_that_count(row):
     y[row] = 1000
     rows, concept = check_rows(X), check_concept(y, 200, concept_type="continuous")
     w = np.ones(200)
-    with pytest.raises(InputError, match="not a finite number"):
+    with pytest.raises(InputError, match="below its tangents"):
         null_model(Jump(), rows.moments(concept, w), True, Observed(rows, concept, w))
-    y[row], y[1] = 0.5, 1000
-    w[1] = 0
-    concept = check_concept(y, 200, concept_type="continuous")
-    found = null_model(Squared(), rows.moments(concept, w), True)
+    w[row] = 0
+    found = null_model(Jump(), rows.moments(concept, w), True, Observed(rows, concept, w))
     assert found.intercept == pytest.approx(np.average(y, weights=w))
