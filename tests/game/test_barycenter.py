@@ -272,3 +272,32 @@ def test_directions_are_those_of_the_squared_differences_where_all_rows_are_whit
     expected = root(total) @ Q @ Q.T @ W
     np.testing.assert_allclose(left @ right, expected, atol=1e-3)
     np.testing.assert_allclose(right @ left, np.eye(min(rank, 3)), atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e8, 1e-8])
+def test_the_unit_of_all_columns_does_not_matter(scale):
+    covariances, shares = wishart(4, 3), np.array([0.5, 0.3, 0.2])
+    np.testing.assert_allclose(
+        barycenter(scale * covariances, shares, tol=1e-2),
+        scale * barycenter(covariances, shares, tol=1e-2),
+        rtol=1e-9,
+    )
+    means = np.outer([1.0, 0.5, 0.0, -1.0], [0.3, -0.1, -0.6])
+    for rank in (2, None):
+        one, other = (
+            different_directions(np.sqrt(c) * means, c * covariances, shares, np.full(3, 500), rank)
+            for c in (1.0, scale)
+        )
+        np.testing.assert_allclose(other[0] @ other[1], one[0] @ one[1], atol=1e-6)
+    flat = scale * np.diag([-1e-17, -1e-17, 4.0])  # zeros after rounding
+    A = maps_to(flat, wishart(3, 1))[0]
+    np.testing.assert_allclose(A @ wishart(3, 1)[0] @ A.T, flat, atol=1e-12 * scale)
+
+
+def test_where_classes_vary_alike_the_axes_of_least_variance_go():
+    S = wishart(4, 1)[0]
+    V = np.linalg.eigh(S)[1]
+    for rank in (1, 2, 3):
+        left, right = different(np.stack([S, S]), np.array([50, 70]), rank)
+        least = V[:, :rank]
+        np.testing.assert_allclose(left @ right, least @ least.T, atol=1e-6)

@@ -36,6 +36,8 @@ def test_own_units_of_a_covariance():
         assert (units[2] == 0) == constant
         assert R[2, 2] == pytest.approx(0 if constant else 1)
     np.testing.assert_array_equal(in_own_units(S, least=0.5)[1], [0, 1 / 3, 0])
+    np.testing.assert_allclose(in_own_units(1e-20 * S, least=1e-12)[1], [5e9, 1e10 / 3, 1e15])
+    assert in_own_units(np.zeros((0, 0)), least=0.5)[1].shape == (0,)
     R, units = in_own_units(np.zeros((2, 2)))
     assert not R.any()
     assert not units.any()

@@ -236,3 +236,25 @@ def test_what_the_precision_cannot_tell_is_mended(gap):
     mended = whitener(S, rcond=1e-2)
     assert np.abs(mended).max() < 1.1  # the difference is read as loudly as the sum
     assert np.abs(exact).max() > 10
+
+
+@pytest.mark.parametrize("z", [(1, 1e14, 1e-14), (1e-14, 1e-14, 1e-14), (1, 0, 1)])
+@pytest.mark.parametrize("x", [1.0, 1e-14, 1e14])
+def test_the_unit_of_the_rows_and_those_of_the_concept_do_not_matter(x, z):
+    """A label in nanoseconds hides no other; one that never varies is none."""
+    data = plant("labels", d=5)
+    S, C, Z = covariances(data.X, data.Z)
+    z = np.array(z)
+    expected = np.eye(5) - by_lagrange(S, C * (z > 0))
+    given = x * x * S, x * C * z, Z * np.outer(z, z)
+    left, right = least_change(*given, eps=EPS)
+    np.testing.assert_allclose(left @ right, expected, atol=1e-9)
+    again = least_change(*given, eps=EPS, rank=left.shape[1])
+    for one, other in zip((left, right), again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_span_that_the_directions_do_not_see_is_not_read():
+    left, right = oblique(np.eye(3)[:, :1], np.eye(3), np.eye(3)[:, 1:2])
+    np.testing.assert_array_equal(left, np.eye(3)[:, 1:2])
+    np.testing.assert_array_equal(right, np.zeros((1, 3)))
