@@ -38,8 +38,9 @@ def test_what_moments_prove_needs_no_rows(kind):
     assert known.variance_kept == kept.variance
 
 
-def test_a_share_of_a_told_map_needs_the_rows():
-    data, rows, concept, told, loss = setting(strength=0.5)
+@pytest.mark.parametrize("kind", ["binary", "classes"])
+def test_a_share_of_a_told_map_needs_the_rows(kind):
+    data, rows, concept, told, loss = setting(kind, strength=0.5)
     moments = rows.moments(concept)
     assert certify_conditional(told, moments, loss) is None
     assert certify_conditional(told, moments, loss, rows=rows) is None

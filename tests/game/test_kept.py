@@ -54,9 +54,11 @@ def check(found, before, after, mean, *, atol=0.0):
     }
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-3])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_of_rows_and_of_moments_it_is_what_the_erased_rows_show(weighted):
+def test_of_rows_and_of_moments_it_is_what_the_erased_rows_show(weighted, unit):
     X, y = setting()
+    X *= unit
     w = np.random.default_rng(1).integers(0, 3, len(X)) * 1.0 if weighted else None
     rows, concept, erasure = check_rows(X), check_concept(y, len(X)), some_erasure()
     moments = rows.moments(concept, w)
