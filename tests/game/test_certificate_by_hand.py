@@ -200,10 +200,12 @@ def test_a_predictor_is_trained_as_closely_as_is_asked(tol, precision, monkeypat
     ],
 )
 def test_labels_are_trained_together_and_numbers_each_alone(kind, name, widths, monkeypatch):
-    _, rows, concept, loss = setting(kind, name)
+    X, rows, concept, loss = setting(kind, name)
     watched = Watched(monkeypatch)
     found = certify(rows, concept, ex.Erasure.identity(4), loss)
     assert [problem.concept.width for problem, _, _ in watched.calls] == widths
+    bound, _ = by_hand(X, concept, loss, ex.Erasure.identity(4), 1e-4, True, np.ones(4))
+    assert found.bound == pytest.approx(bound.sum())
     assert 0 < found.value <= found.primal < found.bound
     assert found.primal - found.value < 1e-4 * found.bound
 

@@ -142,7 +142,7 @@ class Loss(ABC):
         if kind == "continuous":
             return np.full(len(S), np.nan)
         if kind == "classes" and S.shape[1] > 1:
-            return 1.0 * (S.argmax(axis=1) == Y.argmax(axis=1))
+            return np.asarray(S.argmax(axis=1) == Y.argmax(axis=1), dtype=np.float64)
         return np.asarray(((self.threshold < S) == (Y > 0)).mean(axis=1))
 
     @property
@@ -380,7 +380,7 @@ class Huber(ColumnLoss):
 
     def second(self, Y: Array, S: Array) -> Array:
         """1 where the error is below delta."""
-        return 1.0 * (np.abs(Y - S) < self.delta)
+        return np.asarray(np.abs(Y - S) < self.delta, dtype=np.float64)
 
 
 class _Margin(ColumnLoss):
