@@ -335,7 +335,7 @@ def _without_training(
     if needs_rows(loss, moments.kind):  # one pass for all parts
         whole = null_model(loss, moments, fit_intercept, observed)
     if not fit_intercept:
-        origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
+        origin = erasure.transform(np.zeros(erasure.n_features))
     parts = []
     for columns in _columns_of(moments, loss):
         if whole is not None:
