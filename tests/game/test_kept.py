@@ -209,6 +209,16 @@ def test_a_constant_column_that_is_written_to_has_the_spread_it_got():
             assert found.columns == 5
 
 
+def test_a_column_of_zeros_that_is_written_to_may_be_as_narrow_as_the_others():
+    X, y = setting()
+    X = 1e-14 * X
+    X[:, 4] = 0.0
+    rows, concept = check_rows(X), check_concept(y, len(X))
+    erasure = ex.Erasure(np.eye(5)[:, 4:] / 2, np.eye(5)[:1])
+    found = kept_in_rows(rows, erasure, rows.moments(concept), concept, None)
+    assert found.spreads[4] == pytest.approx(X[:, 0].std() / 2, rel=1e-6, abs=0)
+
+
 def test_rows_that_never_vary_are_kept():
     X, y = np.full((20, 3), 7.25), np.arange(20) % 2
     rows, concept = check_rows(X), check_concept(y, 20)

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 PROBED = 64  # rows on which a plugged-in loss is tried before it is believed
+TINY = 1e-200  # a step up to which there is none, and its inverse would overflow
 
 
 class Loss(ABC):
@@ -125,7 +126,7 @@ class Loss(ABC):
         # what no scores can change, the sum of a softmax, has no slope but rounding
         slope = self.curvature(Y, ones * intercept, w1) @ step(intercept, slope)
         size = float(np.abs(step(intercept, slope)).max())
-        times = spread / size if size > 1e-200 else 0.0
+        times = spread / size if size > TINY else 0.0
         with np.errstate(all="ignore"):  # too long a step is noticed by where it leads
             for _ in range(10):
                 b = intercept
@@ -196,12 +197,12 @@ class ColumnLoss(Loss):
         def slope(b: Array) -> Array:
             return np.asarray((w * self.derivative(Y, ones * b)).sum(axis=0))
 
-        low, high = -np.ones(Y.shape[1]), np.ones(Y.shape[1])
+        b, high = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         for _ in range(1000):
-            if np.all(slope(low) <= 0) and np.all(slope(high) >= 0):
+            if np.all(slope(-high) <= 0) and np.all(slope(high) >= 0):
                 break
-            low, high = 2 * low, 2 * high
-        b = np.zeros(Y.shape[1])
+            high = 2 * high
+        low = -high
         for _ in range(50):
             R = w * self.derivative(Y, ones * b)
             left = R.sum(axis=0)
@@ -642,9 +643,9 @@ def check_tangents(loss: Loss, Y: Array, middle: Array, spread: Array) -> None:
     rng = np.random.default_rng(0)
     Y = np.repeat(Y[:PROBED], 16, axis=0)
     near, far = (middle + size * spread * rng.normal(size=Y.shape) for size in (0.5, 3.0))
-    step = (far - near) / 100  # beside which a slope that is wrong by little shows
-    Y, S = np.vstack([Y] * 4), np.vstack([near, far] * 2)
-    T = np.vstack([far, near, near + step, far - step])
+    step = (far - near) / 100  # up or down, a slope that is too steep or too flat by little shows
+    Y, S = np.vstack([Y] * 4), np.vstack([near, far, far, far])
+    T = np.vstack([far, near, far + step, far - step])
     with np.errstate(all="ignore"):
         at, there, R = loss.values(Y, S), loss.values(Y, T), loss.derivative(Y, S)
         tangent = (R * (T - S)).sum(axis=1)
