@@ -127,6 +127,15 @@ class Length(Loss):
         return 1 / q * np.ones_like(S), (S - Y) / q**1.5
 
 
+class Counts(Loss):
+    """The Poisson deviance, as a loss that says nothing of its columns."""
+
+    name = "counts"
+    kinds = frozenset({"continuous"})
+    values, derivative, hessian = Poisson.values, Poisson.derivative, Poisson.hessian
+    elements, second = Poisson.elements, Poisson.second
+
+
 class HalfSquared(ColumnLoss):
     """½(y - s)²: quadratic, so it may say that moments tell all of it."""
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from expunge.game.barycenter import barycenter, different_directions, filled, maps_to
+from expunge.game.barycenter import barycenter, different_directions, filled, maps_to, shrunk
+from expunge.shrinkage import shrink
 
 
 def wishart(d, count, seed=0, n=40):
@@ -190,3 +191,113 @@ def test_directions_beyond_the_means_are_those_of_least_change_where_classes_var
     left, right = different_directions(deviations, covariances, shares, np.array([50, 50]), 3)
     taken = np.linalg.svd(left @ right)[0][:, :3]
     np.testing.assert_allclose(taken @ taken.T, np.diag([1.0, 1.0, 1.0, 0.0]), atol=1e-6)
+
+
+@pytest.mark.parametrize(("variance", "is_filled"), [(0.9e-4, True), (1.1e-4, False)])
+def test_below_a_hundredth_of_the_spread_of_all_a_class_is_filled(variance, is_filled):
+    """Along any axis, in the units of the pooled covariance."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    flat, other = np.diag([1.0, variance, 1.0]), np.diag([1.0, 2 - variance, 1.0])
+    mix = turn @ np.diag([1.0, 3.0, 0.2])
+    covariances = np.stack([mix @ S @ mix.T for S in (flat, other)])
+    found = filled(covariances, np.array([0.5, 0.5]))  # the pooled one is mix @ mixᵀ
+    whole = np.diag([1.0, variance + is_filled, 1.0])
+    np.testing.assert_allclose(found[0], mix @ whole @ mix.T, atol=1e-9)
+    np.testing.assert_allclose(found[1], covariances[1], atol=1e-12)
+
+
+def test_shrinkage_goes_towards_a_multiple_of_the_covariance_of_all():
+    covariances, shares = wishart(4, 3), np.array([0.5, 0.3, 0.2])
+    pooled = np.einsum("k,kij", shares, covariances)
+    W = np.linalg.inv(root(pooled))
+    sizes, rules = np.array([30, 20, 10]), ["none", 0.3, "oas"]
+    found = shrunk(covariances, shares, sizes, rules, eps=1e-16)
+    np.testing.assert_array_equal(found[0], covariances[0])
+    size = np.trace(W @ covariances[1] @ W) / 4
+    np.testing.assert_allclose(found[1], 0.7 * covariances[1] + 0.3 * size * pooled, atol=1e-10)
+    after = shrink(W @ covariances[2] @ W, 10, "oas")
+    np.testing.assert_allclose(found[2], root(pooled) @ after @ root(pooled), atol=1e-10)
+    assert np.abs(found[2] - covariances[2]).max() > 1e-3
+    for rule in ("none", 0, 0.0):
+        assert shrunk(covariances, shares, sizes, [rule] * 3, eps=1e-16) is covariances
+
+
+def test_the_iteration_stops_where_it_hardly_moves():
+    covariances, shares = wishart(5, 3), np.array([0.2, 0.2, 0.6])
+    exact = barycenter(covariances, shares, tol=1e-14, max_iter=1000)
+    errors = [
+        np.linalg.norm(barycenter(covariances, shares, tol=tol) - exact) / np.linalg.norm(exact)
+        for tol in (1e-1, 1e-3, 1e-6)
+    ]
+    assert 1e-5 < errors[0] < 0.2
+    assert 1e-7 < errors[1] < 1e-3
+    assert errors[2] < 1e-6
+    usual = barycenter(covariances, shares)
+    np.testing.assert_array_equal(usual, barycenter(covariances, shares, tol=1e-6, max_iter=100))
+
+
+@pytest.mark.parametrize(
+    ("shares", "sizes", "found"),
+    [
+        ((0.5, 0.5), (120, 120), 0),  # 0.111 against 0.116
+        ((0.5, 0.5), (135, 135), 1),  # 0.103
+        ((0.2, 0.8), (60, 500), 0),  # 0.049 against 0.070
+        ((0.2, 0.8), (200, 500), 1),  # 0.034
+    ],
+)
+def test_a_difference_counts_above_the_noise_of_the_rows(shares, sizes, found):
+    """Σ p (2√γ + γ)² with γ = d / n; the differences are 1/9 and 4/81 of the pooled variance."""
+    covariances, means = np.stack([np.eye(3), np.diag([2.0, 1.0, 1.0])]), np.zeros((3, 2))
+    given = means, covariances, np.array(shares), np.array(sizes)
+    assert different_directions(*given, None)[0].shape == (3, found)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 7])
+def test_directions_are_those_of_the_squared_differences_where_all_rows_are_white(rank):
+    """By roots and eigenvalues; the one that is left is never taken."""
+    covariances, shares = wishart(4, 3, seed=3), np.array([0.5, 0.3, 0.2])
+    means = np.outer([1.0, 0.5, 0.0, -1.0], [0.3, -0.1, -0.6])
+    means -= (means @ shares)[:, None]
+    left, right = different_directions(means, covariances, shares, np.full(3, 500), rank)
+    within = np.einsum("k,kij", shares, covariances)
+    total = within + (means * shares) @ means.T
+    W = np.linalg.inv(root(total))
+    u = W @ means[:, :1] / np.linalg.norm(W @ means[:, :1])
+    N = np.linalg.svd(u)[0][:, 1:]
+    E = W @ (covariances - within) @ W
+    D = np.einsum("k,kij,kjl->il", shares, E, E)
+    values, V = np.linalg.eigh(N.T @ D @ N)
+    assert np.diff(values).min() > 0.01
+    Q = np.hstack([u, N @ V[:, ::-1]])[:, : min(rank, 3)]
+    expected = root(total) @ Q @ Q.T @ W
+    np.testing.assert_allclose(left @ right, expected, atol=1e-3)
+    np.testing.assert_allclose(right @ left, np.eye(min(rank, 3)), atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e8, 1e-8])
+def test_the_unit_of_all_columns_does_not_matter(scale):
+    covariances, shares = wishart(4, 3), np.array([0.5, 0.3, 0.2])
+    np.testing.assert_allclose(
+        barycenter(scale * covariances, shares, tol=1e-2),
+        scale * barycenter(covariances, shares, tol=1e-2),
+        rtol=1e-9,
+    )
+    means = np.outer([1.0, 0.5, 0.0, -1.0], [0.3, -0.1, -0.6])
+    for rank in (2, None):
+        one, other = (
+            different_directions(np.sqrt(c) * means, c * covariances, shares, np.full(3, 500), rank)
+            for c in (1.0, scale)
+        )
+        np.testing.assert_allclose(other[0] @ other[1], one[0] @ one[1], atol=1e-6)
+    flat = scale * np.diag([-1e-17, -1e-17, 4.0])  # zeros after rounding
+    A = maps_to(flat, wishart(3, 1))[0]
+    np.testing.assert_allclose(A @ wishart(3, 1)[0] @ A.T, flat, atol=1e-12 * scale)
+
+
+def test_where_classes_vary_alike_the_axes_of_least_variance_go():
+    S = wishart(4, 1)[0]
+    V = np.linalg.eigh(S)[1]
+    for rank in (1, 2, 3):
+        left, right = different(np.stack([S, S]), np.array([50, 70]), rank)
+        least = V[:, :rank]
+        np.testing.assert_allclose(left @ right, least @ least.T, atol=1e-6)

@@ -175,3 +175,15 @@ def test_from_a_stream_of_moments(kind):
     whole = ex.RLACE().fit(data.X, data.y)
     np.testing.assert_allclose(stream.erasure_.matrix(), whole.erasure_.matrix(), atol=1e-10)
     assert stream.certificate_.erased
+
+
+@pytest.mark.parametrize("rank", ["auto", 3, 5])
+def test_there_is_nothing_to_iterate(rank):
+    data = plant("classes")
+    eraser = ex.RLACE(rank, solver="closed_form").fit(data.X, data.y)
+    assert eraser.rank_ == (3 if rank == "auto" else rank)
+    (step,) = eraser.history_
+    assert (step.step, step.value) == (1, eraser.certificate_.bound)
+    assert eraser.certificate_.erased
+    stream = ex.RLACE(rank).partial_fit(data.X, data.y)  # it needs no rows
+    np.testing.assert_allclose(stream.erasure_.matrix(), eraser.erasure_.matrix(), atol=1e-9)

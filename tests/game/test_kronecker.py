@@ -23,6 +23,18 @@ def test_is_the_dense_inverse_on_what_is_left(erased):
     )
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-5])
+def test_a_direction_without_curvature_has_a_thousandth_of_the_mean(size):
+    """A softmax does not see equal shifts of all scores."""
+    p = np.array([0.5, 0.3, 0.2])
+    C = size * (np.diag(p) - np.outer(p, p))
+    assert np.abs(C @ np.ones(3)).max() < 1e-15
+    variances, G = np.array([3.0, 0.5]), np.outer([1.0, -2.0], np.ones(3))
+    found = kronecker_inverse(variances, np.eye(2), C, 1e-9, np.zeros((2, 0)))(G)
+    expected = G / (1e-3 * np.trace(C) / 3 * variances[:, None] + 1e-9)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 def test_stays_positive_where_rounding_made_variances_negative():
     """A curvature of 1e6 makes -1e-8 more than any ridge; the step must still go downhill."""
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 from expunge.errors import InputError
 from expunge.game.least_squares import in_own_units, regression
-from expunge.game.oblique import least_change, least_change_keeping, whitener
+from expunge.game.oblique import least_change, least_change_keeping, oblique, whitener
 from planted import plant
 
 EPS = float(np.finfo(float).eps)
@@ -145,3 +145,116 @@ def test_units_are_those_of_the_columns():
     np.testing.assert_allclose(units, [0.5, 1e6, 0.0])
     np.testing.assert_allclose(np.diag(R), [1, 1, 0])
     np.testing.assert_allclose(in_own_units(S, least=1e-10)[1], [0.5, 0.0, 0.0])
+
+
+# -- by roots of covariances, as in a textbook -----------------------------------------------------
+
+
+def power(S, exponent):
+    """S to a power, on its range."""
+    values, V = np.linalg.eigh(S)
+    real = values > 1e-12 * values[-1]
+    return (V[:, real] * values[real] ** exponent) @ V[:, real].T
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+@pytest.mark.parametrize("rank", [0, 1, 2, 3, 9])
+@pytest.mark.parametrize("kind", ["classes", "labels"])
+def test_fewer_directions_are_those_of_the_largest_canonical_correlations(kind, rank, scale):
+    """Whatever the units of a column of x, or of one of the concept."""
+    data = plant(kind, d=5)
+    S, C, Z = covariances(data.X, data.Z)
+    U, s, _ = np.linalg.svd(power(S, -0.5) @ C @ power(Z, -0.5))
+    assert np.all(s[:2] - s[1:3] > 0.01)
+    U = U[:, : min(rank, 3)]
+    expected = power(S, 0.5) @ U @ U.T @ power(S, -0.5)
+    x, z = np.array([1, scale, 1, 1, 1 / scale]), np.array([1, scale, 3, 0.1])[: len(Z)]
+    left, right = least_change(
+        S * np.outer(x, x), C * np.outer(x, z), Z * np.outer(z, z), eps=EPS, rank=rank
+    )
+    assert left.shape == (5, min(rank, 3))
+    np.testing.assert_allclose(left @ right / np.outer(x, 1 / x), expected, atol=1e-8)
+    np.testing.assert_allclose(right @ left, np.eye(min(rank, 3)), atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_a_task_is_kept_in_any_units(scale):
+    data, task = plant("classes", d=6), plant("vector").Z
+    X = data.X + task @ np.random.default_rng(0).normal(size=(2, 6))
+    S, C, Z = covariances(X, data.Z)
+    _, T, TT = covariances(X, task)
+    expected = np.eye(6) - by_lagrange(S, C, T)
+    x, t = np.array([1, scale, 1, 1, 1 / scale, 1]), np.array([scale, 1.0])
+    left, right = least_change_keeping(
+        S * np.outer(x, x),
+        C * x[:, None],
+        Z,
+        T * np.outer(x, t),
+        TT * np.outer(t, t),
+        eps=EPS,
+    )
+    np.testing.assert_allclose(left @ right / np.outer(x, 1 / x), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3])
+def test_a_projector_of_whitened_directions(k):
+    """Exact on the span that its first directions stand for, however they were found."""
+    rng = np.random.default_rng(0)
+    S = of_condition(5, 50.0)
+    W = whitener(S, rcond=EPS)
+    C = rng.normal(size=(5, k))
+    Q = np.linalg.qr(np.hstack([W @ C, rng.normal(size=(5, 5))]))[0][:, :2]
+    left, right = oblique(Q, W, C)
+    expected = np.linalg.inv(W) @ Q @ Q.T @ W
+    np.testing.assert_allclose(left @ right, expected, atol=1e-12)
+    if k <= 2:
+        np.testing.assert_array_equal(left[:, :k], C)
+        off = 1e-6 * rng.normal(size=Q.shape)
+        left, right = oblique(Q + off, W, C)
+        np.testing.assert_allclose(left @ (right @ C), C, atol=1e-13)
+
+
+def test_a_whitener_is_lower_triangular_in_the_units_of_the_columns():
+    S = of_condition(4, 10.0)
+    expected = np.linalg.inv(np.linalg.cholesky(S))
+    np.testing.assert_allclose(whitener(S, rcond=EPS), expected, atol=1e-12)
+    scale = np.array([1.0, 1e4, 1e-4, 1.0])
+    np.testing.assert_allclose(
+        whitener(S * np.outer(scale, scale), rcond=EPS) * scale, expected, atol=1e-10
+    )
+    # a variance of 1e-19 of the largest is none, and of 1e-16 it is one
+    tiny = whitener(np.diag([1.0, 1e-19, 1e-16, 0.0]), rcond=EPS)
+    np.testing.assert_allclose(tiny, np.diag([1.0, 0.0, 1e8, 0.0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-5])
+def test_what_the_precision_cannot_tell_is_mended(gap):
+    """Two columns that are next to copies: told apart in double, and not in single precision."""
+    S = np.array([[1.0, 1 - gap], [1 - gap, 1.0]])
+    exact = whitener(S, rcond=1e-12)
+    np.testing.assert_allclose(exact @ S @ exact.T, np.eye(2), atol=1e-9)
+    mended = whitener(S, rcond=1e-2)
+    assert np.abs(mended).max() < 1.1  # the difference is read as loudly as the sum
+    assert np.abs(exact).max() > 10
+
+
+@pytest.mark.parametrize("z", [(1, 1e14, 1e-14), (1e-14, 1e-14, 1e-14), (1, 0, 1)])
+@pytest.mark.parametrize("x", [1.0, 1e-14, 1e14])
+def test_the_unit_of_the_rows_and_those_of_the_concept_do_not_matter(x, z):
+    """A label in nanoseconds hides no other; one that never varies is none."""
+    data = plant("labels", d=5)
+    S, C, Z = covariances(data.X, data.Z)
+    z = np.array(z)
+    expected = np.eye(5) - by_lagrange(S, C * (z > 0))
+    given = x * x * S, x * C * z, Z * np.outer(z, z)
+    left, right = least_change(*given, eps=EPS)
+    np.testing.assert_allclose(left @ right, expected, atol=1e-9)
+    again = least_change(*given, eps=EPS, rank=left.shape[1])
+    for one, other in zip((left, right), again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_span_that_the_directions_do_not_see_is_not_read():
+    left, right = oblique(np.eye(3)[:, :1], np.eye(3), np.eye(3)[:, 1:2])
+    np.testing.assert_array_equal(left, np.eye(3)[:, 1:2])
+    np.testing.assert_array_equal(right, np.zeros((1, 3)))

@@ -209,7 +209,7 @@ def different_directions(
     values, V = scipy.linalg.eigh(N.T @ (D - np.cbrt(eps) * change) @ N, check_finite=False)
     gamma = d / sizes
     noise = float(np.sum(shares * (2 * np.sqrt(gamma) + gamma) ** 2))
-    wanted = int((values > noise).sum()) if rank is None else rank - U.shape[1]
+    wanted = int((values > noise).sum()) if rank is None else rank
     V = V[:, ::-1][:, : max(min(wanted, d - 1 - U.shape[1]), 0)]
     return oblique(fix_signs(np.hstack([U, N @ V])[:, :rank]), W, C)
 

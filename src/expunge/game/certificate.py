@@ -239,15 +239,15 @@ def certify(
     if kept is None:
         kept = kept_in_rows(rows, erasure, moments, concept, weights)
     observed = Observed(rows, concept, weights)
-    units = np.maximum(kept.spreads, 0.0 if floor is None else floor)
-    least = np.minimum(_least_units(moments, erasure), units)
-    least = np.maximum(least, 0.0 if floor is None else floor)
+    floor = np.zeros(moments.n_features) if floor is None else floor
+    units = np.maximum(kept.spreads, floor)
+    least = np.clip(_least_units(moments, erasure), floor, units)
     parts = _without_training(moments, erasure, loss, fit_intercept, alpha, least, observed)
     if not all(part.is_erased(tol) for part in parts):
         full = moments if moments.xx is not None else rows.moments(concept, weights, second=True)
         exact = kept_in_moments(full, erasure)
         assert exact is not None  # second moments are known
-        units = np.maximum(exact.spreads, 0.0 if floor is None else floor)
+        units = np.maximum(exact.spreads, floor)
         parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units, observed)
     open_ = [part for part in parts if not part.is_erased(tol)]
     if open_:
@@ -335,7 +335,7 @@ def _without_training(
     if needs_rows(loss, moments.kind):  # one pass for all parts
         whole = null_model(loss, moments, fit_intercept, observed)
     if not fit_intercept:
-        origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
+        origin = erasure.transform(np.zeros(erasure.n_features))
     parts = []
     for columns in _columns_of(moments, loss):
         if whole is not None:

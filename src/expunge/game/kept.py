@@ -83,7 +83,7 @@ def kept_in_rows(
     X = np.asarray(rows.take(index).array(), dtype=np.float64)
     few = weights is not None and len(index) == np.count_nonzero(weights)
     w = weights[index] if few and weights is not None else np.ones(len(index))
-    if not getattr(erasure, "needs_concept", False):
+    if not erasure.needs_concept:
         clean = erasure.transform(X)
     else:
         clean = erasure.transform_known(X, concept.take(index))
@@ -190,5 +190,5 @@ def _kept(
         variance=float(after.sum()) / total if total > 0 else 1.0,
         average=float(share[before > 0].mean()) if total > 0 else 1.0,
         columns=int((share >= GONE).sum()),
-        least=np.where(whole > 0, least, 0.0),
+        least=least,
     )

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 PROBED = 64  # rows on which a plugged-in loss is tried before it is believed
+TINY = 1e-200  # a step up to which there is none, and its inverse would overflow
 
 
 class Loss(ABC):
@@ -95,8 +96,7 @@ class Loss(ABC):
             options={"gtol": 1e-13},
         ).x
         for _ in range(8):  # values tell half the digits of b, derivatives all of them
-            bend = np.linalg.pinv(self.curvature(Y, ones * b, w1), hermitian=True)
-            closer = b - bend @ slope(b)
+            closer = b - _solve(self.curvature(Y, ones * b, w1), slope(b))
             if not np.linalg.norm(slope(closer)) < np.linalg.norm(slope(b)):
                 break
             b = closer
@@ -119,14 +119,14 @@ class Loss(ABC):
 
         def step(b: Array, left: Array) -> Array:
             bend = self.curvature(Y, ones * b, w1)
-            if not (np.isfinite(bend).all() and np.isfinite(left).all()):
+            if not np.isfinite(bend).all():
                 return np.full_like(b, np.nan)
-            return np.asarray(np.linalg.pinv(bend, hermitian=True) @ left)
+            return _solve(bend, left)
 
         # what no scores can change, the sum of a softmax, has no slope but rounding
         slope = self.curvature(Y, ones * intercept, w1) @ step(intercept, slope)
         size = float(np.abs(step(intercept, slope)).max())
-        times = spread / size if size > 1e-200 else 0.0
+        times = spread / size if size > TINY else 0.0
         with np.errstate(all="ignore"):  # too long a step is noticed by where it leads
             for _ in range(10):
                 b = intercept
@@ -143,7 +143,7 @@ class Loss(ABC):
         if kind == "continuous":
             return np.full(len(S), np.nan)
         if kind == "classes" and S.shape[1] > 1:
-            return np.where(S.argmax(axis=1) == Y.argmax(axis=1), 1.0, 0.0)
+            return np.asarray(S.argmax(axis=1) == Y.argmax(axis=1), dtype=np.float64)
         return np.asarray(((self.threshold < S) == (Y > 0)).mean(axis=1))
 
     @property
@@ -197,12 +197,12 @@ class ColumnLoss(Loss):
         def slope(b: Array) -> Array:
             return np.asarray((w * self.derivative(Y, ones * b)).sum(axis=0))
 
-        low, high = -np.ones(Y.shape[1]), np.ones(Y.shape[1])
+        b, high = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         for _ in range(1000):
-            if np.all(slope(low) <= 0) and np.all(slope(high) >= 0):
+            if np.all(slope(-high) <= 0) and np.all(slope(high) >= 0):
                 break
-            low, high = 2 * low, 2 * high
-        b = (low + high) / 2
+            high = 2 * high
+        low = -high
         for _ in range(50):
             R = w * self.derivative(Y, ones * b)
             left = R.sum(axis=0)
@@ -221,13 +221,13 @@ class ColumnLoss(Loss):
         def mean(b: Array) -> Array:
             return np.asarray((w * self.derivative(Y, np.ones((len(Y), 1)) * b)).sum(axis=0))
 
-        sign = np.sign(slope)
+        sign, leans = np.sign(slope), slope != 0
+        if not leans.any():
+            return intercept, 0.0
         far = intercept - sign
-        reach = np.maximum(-sign * mean(far), 0.0)
-        size = np.where(sign != 0, np.abs(slope), 1.0)
-        times = float(np.where(sign != 0, reach / size, np.inf).min(initial=np.inf))
+        times = float((mean(far)[leans] / -slope[leans]).min())
         if not 0 < times < np.inf:
-            return intercept, 1.0 if np.any(slope) else 0.0
+            return intercept, 1.0
         if len(slope) == 1:
             return far, 1 / (1 + times)
         low, high = np.minimum(far, intercept), np.maximum(far, intercept)
@@ -372,7 +372,8 @@ class Huber(ColumnLoss):
     def elements(self, Y: Array, S: Array) -> Array:
         """½ r² or delta (|r| - delta/2)."""
         r = np.abs(Y - S)
-        return np.where(r < self.delta, r**2 / 2, self.delta * (r - self.delta / 2))
+        c = np.minimum(r, self.delta)
+        return c * (r - c / 2)
 
     def derivative(self, Y: Array, S: Array) -> Array:
         """S - y, clipped at ±delta."""
@@ -380,7 +381,7 @@ class Huber(ColumnLoss):
 
     def second(self, Y: Array, S: Array) -> Array:
         """1 where the error is below delta."""
-        return np.where(np.abs(Y - S) < self.delta, 1.0, 0.0)
+        return np.asarray(np.abs(Y - S) < self.delta, dtype=np.float64)
 
 
 class _Margin(ColumnLoss):
@@ -467,21 +468,22 @@ class SmoothHinge(_Margin):
     def __init__(self, width: float) -> None:
         self.width = width
 
-    def _slack(self, Y: Array, S: Array) -> Array:
-        return np.maximum(0.0, 1.0 - Y * S)
+    def _slack(self, margin: Array) -> Array:
+        return np.maximum(0.0, 1.0 - margin)
 
     def elements(self, Y: Array, S: Array) -> Array:
         """u²/(2 width) for slack u below the width, else u - width/2."""
-        u = self._slack(Y, S)
-        return np.where(u < self.width, u**2 / (2 * self.width), u - self.width / 2)
+        u = self._slack(Y * S)
+        c = np.minimum(u, self.width)
+        return c * (u - c / 2) / self.width
 
     def derivative(self, Y: Array, S: Array) -> Array:
         """-y min(1, u/width)."""
-        return -Y * np.minimum(1.0, self._slack(Y, S) / self.width)
+        return -Y * np.minimum(1.0, self._slack(Y * S) / self.width)
 
     def second(self, Y: Array, S: Array) -> Array:
         """1/width on the quadratic piece."""
-        u = self._slack(Y, S)
+        u = self._slack(Y * S)
         return ((u > 0) & (u < self.width)) / self.width
 
 
@@ -496,6 +498,11 @@ def _zero(increasing: Callable[[Array], Array], low: Array, high: Array) -> Arra
     return np.asarray((low + high) / 2)
 
 
+def _solve(H: Array, g: Array) -> Array:
+    """The shortest x with Hx = g, where H may be singular."""
+    return np.asarray(np.linalg.lstsq(H, g, rcond=1e-15)[0])
+
+
 def _summed_hessian(D: Array, F: Array | None, w: Array) -> Array:
     """Σ w (diag(D) - F Fᵀ) over rows, shape (m, m)."""
     total = np.diag(w @ D)
@@ -503,7 +510,7 @@ def _summed_hessian(D: Array, F: Array | None, w: Array) -> Array:
 
 
 def _column_means(Y: Array, w: Array) -> Array:
-    return np.asarray((w * Y).sum(axis=0) / (w * np.ones_like(Y)).sum(axis=0))
+    return np.asarray((w * Y).sum(axis=0) / np.broadcast_to(w, Y.shape).sum(axis=0))
 
 
 def _cross_entropy(kind: Kind, width: int) -> Loss:
@@ -581,9 +588,9 @@ def solves_by_least_squares(loss: str | Loss) -> bool:
 def _plugged_in(loss: Any, kind: Kind, width: int) -> Loss:
     """A loss object, if it has all pieces and keeps what they promise on a few targets."""
     pieces = [name for name in vars(Loss) if not name.startswith("_")]
-    if getattr(loss, "separable", False) or kind == "labels" in getattr(loss, "kinds", ()):
-        pieces.append("elements")
     missing = [name for name in pieces if not hasattr(loss, name)]
+    if not missing and (loss.separable or kind == "labels" in loss.kinds):
+        missing = [] if hasattr(loss, "elements") else ["elements"]
     if missing or isinstance(loss, type):
         what = f"no {', '.join(missing)}" if missing else "a class, not an object of it"
         raise InputError(
@@ -593,12 +600,13 @@ def _plugged_in(loss: Any, kind: Kind, width: int) -> Loss:
         )
     found: Loss = loss
     if kind != "continuous" and kind in found.kinds:  # those of numbers are tried on the numbers
-        Z = np.eye(min(width, 8)) if kind == "classes" else np.array([[0.0] * width, [1.0] * width])
+        ends = np.array([[0.0], [1.0]]) * np.ones(width)
+        Z = np.eye(min(width, PROBED)) if kind == "classes" else ends
         Y = found.encode(Z, kind)
         check_tangents(found, Y, np.zeros(Y.shape[1]), np.ones(Y.shape[1]))
     if kind == "continuous" in found.kinds and found.quadratic:
         Z, S = np.random.default_rng(0).normal(size=(2, 16, width))
-        half = found.hessian(0 * Z, 0 * S)[0][0] / 2
+        half = found.hessian(Z, S)[0][0] / 2
         if not np.allclose(found.values(found.encode(Z, kind), S), (Z - S) ** 2 @ half):
             raise InputError(
                 f"The loss {found.name!r} says it is `quadratic`, but it is not c‖y - s‖²",
@@ -635,11 +643,13 @@ def check_tangents(loss: Loss, Y: Array, middle: Array, spread: Array) -> None:
     rng = np.random.default_rng(0)
     Y = np.repeat(Y[:PROBED], 16, axis=0)
     near, far = (middle + size * spread * rng.normal(size=Y.shape) for size in (0.5, 3.0))
-    Y, S, T = np.vstack([Y, Y]), np.vstack([near, far]), np.vstack([far, near])
+    step = (far - near) / 100  # up or down, a slope that is too steep or too flat by little shows
+    Y, S = np.vstack([Y] * 4), np.vstack([near, far, far, far])
+    T = np.vstack([far, near, far + step, far - step])
     with np.errstate(all="ignore"):
         at, there, R = loss.values(Y, S), loss.values(Y, T), loss.derivative(Y, S)
         tangent = (R * (T - S)).sum(axis=1)
-        digits = 1e-9 * (np.abs(at) + np.abs(there) + np.abs(tangent)).max()
+        digits = 1e-9 * np.abs([at, there, tangent]).max()
         rounded = [smooth.values(Y, S) for smooth in loss.surrogates]
         summed = loss.elements(Y, S).sum(axis=1) if loss.separable else at  # type: ignore[attr-defined]
     if not np.isfinite(digits):

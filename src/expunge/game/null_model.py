@@ -163,7 +163,7 @@ def null_model(
     """
     if not needs_rows(loss, moments.kind):
         if moments.kind == "continuous":
-            b = moments.mean_z if fit_intercept else 0 * moments.mean_z
+            b = moments.mean_z if fit_intercept else np.zeros_like(moments.mean_z)
             return _of_numbers(loss, moments, b, fit_intercept)
         Y, w = _support(loss, moments)
         b = loss.null_intercept(Y, w) if fit_intercept else np.zeros(Y.shape[1])
@@ -227,20 +227,21 @@ def balancing_point(
         t, between 0 and 1; small where the slope is. 1 is right for every loss, and never tight.
     """
     if needs_rows(loss, moments.kind) and null.leaning is not None:
-        return _leaning(null.leaning, null, slope)
+        return _leaning(*null.leaning, slope)
     if needs_rows(loss, moments.kind):
         assert observed is not None
         Y, w = _targets(loss, observed)
         b, share = loss.balance(Y, w, null.intercept, slope)
         if share == 1.0:
             return null.value, null.gradient, share
-        other = _at_constant(loss, moments, b, observed)
+        value, gradient, mean = _at_constant(loss, b, Y, w, observed)
     elif moments.kind == "continuous":
         twice = _twice(loss, moments)
         reach = twice * moments.concept_spreads
         times = _times(reach, slope)
         b, share = moments.mean_z - times * slope / twice, 1 / (1 + times)
         other = _of_numbers(loss, moments, b, True)
+        value, gradient, mean = other.value, other.gradient, other.residual_mean
     else:
         Y, w = _support(loss, moments)
         b, share = loss.balance(Y, w, loss.null_intercept(Y, w), slope)
@@ -248,11 +249,11 @@ def balancing_point(
             return null.value, null.gradient, share
         R = loss.derivative(Y, np.ones((len(Y), 1)) * b)
         other = _of_support(loss, moments, b, R, True)
-    moved, mean = other.intercept - null.intercept, other.residual_mean
+        value, gradient, mean = other.value, other.gradient, other.residual_mean
     left = np.abs((1 - share) * slope + share * mean)
     if np.any(left > 1e-6 * np.abs(slope).max() + ROUNDING * null.residual_units.max()):
         return null.value, null.gradient, 1.0  # not a balance at all
-    return other.value - float(moved @ mean), other.gradient, share
+    return value - float((b - null.intercept) @ mean), gradient, share
 
 
 def _times(reach: Array, slope: Array) -> float:
@@ -262,22 +263,20 @@ def _times(reach: Array, slope: Array) -> float:
 
 
 def _leaning(
-    leaning: tuple[Constant, Constant, Constant], null: NullModel, slope: Array
+    here: Constant, below: Constant, above: Constant, slope: Array
 ) -> tuple[float, Array, float]:
     """The balance from what is known of three constants, mixed column by column.
 
     The conjugate of a sum over columns is one too, and convex, so a mixture costs no more than its
     parts.
     """
-    here, below, above = leaning
     falls = slope > 0
     mean = np.where(falls, below.residual_mean, above.residual_mean)
     reach = np.maximum(np.where(falls, -mean, mean), 0.0)
     times = _times(reach, slope)
-    if times == 0:
-        return null.value, null.gradient, 1.0
-    size = np.where(reach > 0, reach, 1.0)
-    part = np.where(reach > 0, np.minimum(times * np.abs(slope) / size, 1.0), 0.0)
+    wanted = times * np.abs(slope)
+    part = np.divide(wanted, reach, out=np.zeros_like(reach), where=reach > 0)
+    part = np.minimum(part, 1.0)  # but for rounding
     dual = (1 - part) * here.dual + part * np.where(falls, below.dual, above.dual)
     gradient = (1 - part) * here.gradient
     gradient += part * np.where(falls, below.gradient, above.gradient)
@@ -378,14 +377,14 @@ def _targets(loss: Loss, observed: Observed) -> tuple[Array, Array]:
     return Y, (weights / weights.sum())[:, None]
 
 
-def _at_constant(loss: Loss, moments: Moments, b: Array, observed: Observed) -> NullModel:
-    """The model of constant scores b on numbers, not the best ones: one pass over the rows."""
-    Y, w = _targets(loss, observed)
+def _at_constant(
+    loss: Loss, b: Array, Y: Array, w: Array, observed: Observed
+) -> tuple[float, Array, Array]:
+    """Value, gradient and mean residual of constant scores b on numbers: one pass over the rows."""
     S = np.ones((len(Y), 1)) * b
     R, value = loss.derivative(Y, S), float(w[:, 0] @ loss.values(Y, S))
     passed = observed.rows.moments(Concept.of_numbers(R), observed.weights, second=False)
-    mean, square = (w * R).sum(axis=0), (w * R**2).sum(axis=0)
-    return _assemble(moments, True, value, b, passed.cov_xz, mean, square)
+    return value, passed.cov_xz, (w * R).sum(axis=0)
 
 
 def _residuals(loss: Loss, Y: Array, w: Array, b: Array) -> Array:
@@ -398,7 +397,7 @@ def _residuals(loss: Loss, Y: Array, w: Array, b: Array) -> Array:
     for T in b + (1 + Y.std(axis=0)) * np.random.default_rng(0).normal(size=(8, 1, len(b))):
         below = loss.values(Y, ones * b) + (R_some * (T - b)).sum(axis=1)
         above = loss.values(Y, ones * T)
-        if not np.all(above >= below - 1e-9 * (np.abs(above) + np.abs(below)).max()):
+        if not np.all(above >= below - 1e-9 * np.abs([above, below]).max()):
             raise InputError(
                 f"`null_residual` of the loss {loss.name!r} holds no subderivatives",
                 f"a {type(loss).__name__} that lies below the tangents they give",
