@@ -32,11 +32,11 @@ from expunge.rows.dense import DenseRows
 __all__ = ["Problem"]
 
 SINGLE_TOL = 1e-5  # tolerances that float32 products can serve
-SINGLE_OFFSET = 30.0  # largest mean, in units of spread, that they can serve
+SINGLE_OFFSET = 30  # largest mean, in units of spread, that they can serve
 COARSE = 512  # most variables of a coarse Hessian
 COARSE_LEAST = 0.05  # strength of a direction, relative to the strongest, that it takes in
 COARSE_ROWS = 2048  # rows it is formed on
-HELD = 1 << 22  # most numbers that are kept as float64: 32 megabytes
+HELD = 4_000_000  # most numbers that are kept as float64: 32 megabytes
 SMALL = 1500  # most variables of one Hessian block for it to be formed at all
 
 
@@ -130,7 +130,7 @@ class Problem:
         self.left, self.right = erasure.left, erasure.right
         if not self.fit_intercept and (erasure.center is not None or erasure.offset is not None):
             # the constant t in x' = Mx + t, which an intercept would absorb
-            origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
+            origin = erasure.transform(np.zeros(erasure.n_features))
             self.shift = np.asarray(origin / (self.unit if np.isscalar(self.unit) else 1.0))
         gram = self.right @ self.right.T  # close to orthonormal is enough for a guess
         self.is_projector = (
@@ -193,7 +193,8 @@ class Problem:
     def may_form_hessian(self) -> bool:
         """Whether the Hessian is small enough to be formed."""
         m = self.null.gradient.shape[1]
-        coupled = self.loss.hessian(np.zeros((1, m)), np.zeros((1, m)))[1] is not None
+        zero = np.zeros_like(self.null.intercept)[np.newaxis]
+        coupled = self.loss.hessian(zero, zero)[1] is not None
         size = self.moments.n_features + 1
         few = coupled or m * size**2 <= 16 * SMALL**2  # blocks of separate columns add up too
         return few and size * (m if coupled else 1) <= SMALL

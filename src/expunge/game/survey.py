@@ -17,7 +17,7 @@ from expunge.linalg import Array
 
 __all__ = ["cost", "survey"]
 
-TOGETHER = 1 << 20  # numbers in the arrays of subspaces worked through at once
+TOGETHER = 1_000_000  # numbers in the arrays of subspaces worked through at once
 STEPS = 25  # Newton steps at the most
 HALVINGS = 12
 
