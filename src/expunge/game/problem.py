@@ -357,6 +357,6 @@ def _spd_inverse(H: Array) -> Array:
 def _by_blocks(A: Array, G: Array) -> Array:
     """A G for G of shape (d + 1, m), with A by class or over all classes at once."""
     if A.ndim == 3:
-        return np.column_stack([block @ g for block, g in zip(A, G.T, strict=True)])
+        return np.asarray((A @ G.T[..., np.newaxis])[..., 0].T)
     m, size = A.shape[:2]
     return np.asarray((A.reshape(m * size, m * size) @ G.T.ravel()).reshape(m, size).T)
