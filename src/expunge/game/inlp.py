@@ -132,7 +132,7 @@ def least_squares_finder(moments: Moments, *, alpha: float, center: bool) -> Fin
             return Found(np.zeros_like(G), float(np.trace(Szz)))
         A = M @ S @ M
         values, V = np.linalg.eigh(A)
-        kept = values > len(S) * moments.eps * values[-1]
+        kept = values > len(S) * moments.eps * values.max()
         V = V[:, kept]
         coef = V @ ((V.T @ G) / (values[kept] + ridge)[:, None])
         return Found(coef, float(np.trace(Szz) - np.sum(coef * G)))
