@@ -8,9 +8,10 @@ from expunge.erasure import Erasure
 from expunge.errors import InputError
 from expunge.game import inlp as module
 from expunge.game.inlp import Found, _directions, glm_finder, least_squares_finder, nullspace
-from expunge.game.predictor import fit_predictor
+from expunge.game.losses import loss_for
+from expunge.game.predictor import Problem, fit_predictor
 from expunge.inputs import check_concept, check_rows
-from planted import plant
+from planted import Planted, plant
 
 
 def told(coefs, at_chance=()):
@@ -139,7 +140,8 @@ def test_directions_that_are_rounding_are_none():
     out = np.linalg.qr(np.hstack([basis, rng.normal(size=(6, 4))]))[0][:, 2:]
     weak = out[:, :2] * [1.0, 1e-9]
     assert _directions(weak, basis).shape == (6, 1)  # nothing beside the other
-    assert _directions(out[:, :2] * [1.0, 1e-7], basis).shape == (6, 2)
+    two = _directions(out[:, :2] * [1.0, 1e-7] + basis, basis)
+    np.testing.assert_allclose(two.T @ np.hstack([two, basis]), np.eye(2, 4), atol=1e-14)
     inside = basis + 1e-9 * out[:, :2]
     assert _directions(inside, basis).shape == (6, 0)  # nothing beside what is gone
     assert _directions(np.zeros((6, 2)), basis).shape == (6, 0)
@@ -152,10 +154,19 @@ def test_directions_that_are_rounding_are_none():
 # -- predictors ------------------------------------------------------------------------------------
 
 
+def in_scale(kind, scale, loss):
+    """Rows in other units, with their problem."""
+    data = plant(kind, n=120, d=5)
+    data = Planted(scale * data.X, data.y, data.Z)
+    rows, concept = check_rows(data.X), check_concept(data.y, 120)
+    loss = loss_for(loss, concept.kind, concept.width)
+    return data, Problem(rows, concept, loss, rows.moments(concept), alpha=1e-2)
+
+
 @pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("alpha", [0.0, 0.5])
-def test_rounds_of_least_squares_are_ridge_regressions_on_what_is_left(alpha, center):
-    data, p = make("vector", loss="squared", d=5)
+@pytest.mark.parametrize(("alpha", "scale"), [(0.0, 1.0), (0.5, 1.0), (0.5, 1e-7), (0.5, 1e7)])
+def test_rounds_of_least_squares_are_ridge_regressions_on_what_is_left(alpha, center, scale):
+    data, p = in_scale("vector", scale, "squared")
     find = least_squares_finder(p.moments, alpha=alpha, center=center)
     U = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 2)))[0]
     X, Y = data.X, data.Z
@@ -168,14 +179,15 @@ def test_rounds_of_least_squares_are_ridge_regressions_on_what_is_left(alpha, ce
         ridge = alpha * data.X.var(axis=0).mean()
         coef = np.linalg.pinv(F.T @ F / n + ridge * M, rcond=1e-10) @ (F.T @ Y / n)
         found = find(basis)
-        np.testing.assert_allclose(found.coef, coef, atol=1e-10)
+        np.testing.assert_allclose(found.coef, coef, atol=1e-9 / scale)
         left = np.sum(Y**2) / n - np.sum(coef * (F.T @ Y / n))
         assert found.value == pytest.approx(left, rel=1e-10)
         assert not found.at_chance
 
 
-def test_where_nothing_is_left_least_squares_find_nothing():
-    data, p = make("vector", loss="squared", d=5)
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e7])
+def test_where_nothing_is_left_least_squares_find_nothing(scale):
+    data, p = in_scale("vector", scale, "squared")
     find = least_squares_finder(p.moments, alpha=0.0, center=True)
     cross = (data.X - data.X.mean(axis=0)).T @ (data.Z - data.Z.mean(axis=0))
     found = find(np.linalg.qr(cross)[0])
@@ -208,7 +220,7 @@ def test_how_exact_a_round_is(monkeypatch, tol, used):
         assert np.abs(found.coef).max() > 1e-2
         assert not found.at_chance
     exact = 1e-20 / (2 * 1e-2 * p.null.value)  # a gradient of 1e-10
-    assert [tol for tol, *_ in asked] == pytest.approx([used or exact] * 2, rel=1e-12)
+    assert [tol for tol, *_ in asked] == pytest.approx([used or exact] * 2, rel=1e-9, abs=0)
     assert all(hessian is None and not pairs for _, hessian, pairs in asked)  # each on its own
     alone = fit_predictor(make("labels", alpha=1e-2)[1], tol=1e-14)
     first = glm_finder(make("labels", alpha=1e-2)[1], tol=tol)(np.zeros((5, 0)))
@@ -222,7 +234,7 @@ def test_what_is_below_the_tolerance_is_looked_at_again(monkeypatch):
     find = glm_finder(p, lambda found: seen.append(found) or True, tol=50.0)
     found = find(np.zeros((5, 0)))  # such a fit does not move at all
     exact = 1e-20 / (2 * 1e-2 * p.null.value)
-    assert [tol for tol, *_ in asked] == pytest.approx([50.0, exact])
+    assert [tol for tol, *_ in asked] == pytest.approx([50.0, exact], rel=1e-9, abs=0)
     assert found.at_chance
     assert len(seen) == 1
     assert np.abs(found.coef).max() > 1e-2
@@ -231,6 +243,14 @@ def test_what_is_below_the_tolerance_is_looked_at_again(monkeypatch):
     assert len(asked) == 2
     assert not nothing.coef.any()
     assert nothing.value == pytest.approx(p.null.value)
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1e10])
+def test_what_is_nothing_does_not_depend_on_units(scale):
+    _, p = in_scale("labels", scale, "cross_entropy")
+    find = glm_finder(p)
+    assert np.abs(find(np.zeros((5, 0))).coef).max() * scale > 1e-2
+    assert not find(p.null.directions).coef.any()
 
 
 def test_rows_are_held_for_all_rounds():

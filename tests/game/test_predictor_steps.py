@@ -171,6 +171,15 @@ def test_passes_are_limited_and_counted(exact):
         )
 
 
+def test_it_says_converged_up_to_twice_the_target():
+    """Polishing the intercept moves the gradient in Θ a little."""
+    _, p = make("labels")
+    state = _Lbfgs(p, *point(p))
+    norm = np.linalg.norm(state.g[:-1])
+    for times, expected in ((0.9, True), (1.9, True), (2.1, False)):
+        assert state.finish(norm / times, bounded=False).converged == expected
+
+
 def test_a_warm_start_is_where_it_begins():
     _, p = make("labels", units=np.array([0.5, 1.0, 2.0, 3.0, 0.7]))
     theta, b = point(p)

@@ -258,8 +258,6 @@ def test_what_is_not_said_is_as_in_rlace_too():
     assert SolveOptions().rng.random() == np.random.default_rng(0).random()
     assert SolveOptions().verbose == eraser.verbose is False
     assert Needs() == Needs(True, True, ("values", "derivative", "hessian"), False)
-    result = SolveResult(np.eye(2), 1.0, "mine", StopReason.EXACT, ())
-    assert (result.n_passes, result.spectrum, result.lost) == (0, None, 0.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -305,6 +303,8 @@ def test_auto_takes_the_closed_form_from_the_own_rank_on(rank, name):
     assert solver_for("auto", game).name == name
     mine = Noted([])
     assert solver_for(mine, game) is mine
+    with pytest.raises(ex.InputError, match="Unknown solver"):
+        solver_for("sgd", game)
 
 
 # -- no one asks for names -------------------------------------------------------------------------

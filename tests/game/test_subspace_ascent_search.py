@@ -339,6 +339,82 @@ def test_the_best_of_what_was_reached_before_an_interruption(monkeypatch):
     assert set(climb.ascent.solved) == {(1e-4, 1e-5)}
 
 
+def restarted(climb, values, reason=StopReason.CONVERGED):
+    """One restart that climbs through these values, from an end at 1.0; and what was told of it."""
+    U = np.eye(20)[:, :2]
+    seen = []
+    climb.tell = lambda record: seen.append(record) or record.value == 1.6
+    climb.search = SimpleNamespace(another=lambda: U)
+    best = module._End(point(U, 1.0), [Step(0, 0.4), Step(1, 1.0)], StopReason.MAX_ITER)
+
+    def to(U, steps, tol, flat, tell):
+        history = [Step(k, value) for k, value in enumerate(values)]
+        answers = [tell(record) for record in history[1:]]
+        return point(U, values[-1]), history, StopReason.STOPPED if any(answers) else reason
+
+    climb.ascent.climb = to
+    return best, climb._restart(best), seen
+
+
+def test_a_better_restart_goes_on_where_the_history_ended(monkeypatch):
+    climb = climb_on(monkeypatch, dear=False)
+    best, end, seen = restarted(climb, [0.1, 0.9, 1.5, 1.4, 2.0])
+    assert end.history == [*best.history, Step(2, 1.5), Step(3, 2.0)]
+    assert seen == end.history[2:]
+    assert (end.point.value, end.reason) == (2.0, StopReason.CONVERGED)
+    assert best.history == [Step(0, 0.4), Step(1, 1.0)]  # another's
+    best, end, seen = restarted(climb, [3.0])  # it started there and took no step
+    assert end.history == [*best.history, Step(2, 3.0)]
+    best, end, seen = restarted(climb, [0.1, 1.6])  # and may be stopped
+    assert end.reason is StopReason.STOPPED
+    assert [record.value for record in seen] == [1.6]
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.9], [1.0], [0.1, 1.0]])
+def test_a_restart_that_is_no_better_changes_nothing(monkeypatch, values):
+    climb = climb_on(monkeypatch, dear=False)
+    best, end, seen = restarted(climb, values)
+    assert end is best
+    assert seen == []
+    best, end, _ = restarted(climb, values, StopReason.INTERRUPTED)
+    assert (end.point, end.history, end.reason) == (
+        best.point,
+        best.history,
+        StopReason.INTERRUPTED,
+    )
+    climb.search.another = lambda: None  # where others have been
+    assert climb._restart(best) is best
+
+
+def test_restarts_end_when_someone_says_so(monkeypatch):
+    calls = []
+    for reason, expected in ((StopReason.CONVERGED, 3), (StopReason.STOPPED, 0)):
+        climb = climb_on(monkeypatch, dear=False, explore=1)
+        calls.clear()
+        monkeypatch.setattr(
+            climb, "finish", lambda U, ridges, reason=reason: module._End(point(U), [], reason)
+        )
+        monkeypatch.setattr(climb, "_restart", lambda best: calls.append(best) or best)
+        climb.explore_and_finish(3, np.random.default_rng(0))
+        assert len(calls) == expected
+
+
+def test_an_interruption_of_the_search_keeps_the_best_of_it(monkeypatch):
+    climb = climb_on(monkeypatch, dear=False)
+    seen = []
+    monkeypatch.setattr(climb, "_interrupted", seen.append)
+
+    def interrupted(self, count):
+        self.best, self.few.reached = "best", "reached"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Search, "explore", interrupted)
+    climb.explore_and_finish(3, np.random.default_rng(0))
+    leading, *others = seen[0]
+    np.testing.assert_array_equal(leading, climb.ascent.problem.null.directions[:, :2])
+    assert others == ["best", "reached"]
+
+
 def test_a_start_passes_through_the_lowest_of_the_higher_ridges(monkeypatch):
     monkeypatch.setattr(module, "Ascent", Noted)
     _, p = make("labels", d=20, n=60)
