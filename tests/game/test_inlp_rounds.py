@@ -238,6 +238,7 @@ def test_what_is_below_the_tolerance_is_looked_at_again(monkeypatch):
     assert found.at_chance
     assert len(seen) == 1
     assert np.abs(found.coef).max() > 1e-2
+    assert not Found(found.coef, found.value).at_chance  # unless it is said
     asked.clear()
     nothing = find(p.null.directions)
     assert len(asked) == 2
