@@ -63,7 +63,9 @@ class Noted:
 def search(d, rank, higher, last, seed=0):
     _, p = make("labels", d=d, n=60)
     p.alpha = 1e-4
-    return _Search(Noted(p), rank, higher, last, np.random.default_rng(seed))
+    few = Noted(p)
+    few.ridge = None  # nobody has said yet
+    return _Search(few, rank, higher, last, np.random.default_rng(seed))
 
 
 def best_of(starts, count):
@@ -226,19 +228,37 @@ def test_nothing_is_surveyed_where_nothing_is_explored(monkeypatch):
     assert Counter(ridge for ridge, *_ in s.few.climbed) == {3e-2: 1, 3e-3: 1}
 
 
+def test_the_best_of_a_small_problem_is_the_one_that_gets_furthest(monkeypatch):
+    monkeypatch.setattr(module, "survey", lambda problem, pool: np.array([*map(height, pool)]))
+    s = search(5, 1, [3e-2], 1e-4)
+    climb = s.few.climb
+
+    def further(U, steps, *args):
+        found, *rest = climb(U, steps, *args)
+        return (point(U, 10 - found.value) if steps == 60 else found), *rest
+
+    s.few.climb = further
+    chosen = s.explore(3)
+    went = [U for _, U, cost in s.few.climbed if cost == FURTHER]
+    assert len(went) == 3
+    same_subspaces([chosen, s.best], [min(went, key=height)] * 2)
+    assert [p.value > 5 for p in s.found] == [True] * 3 + [False] * (len(s.found) - 3)
+    assert len(s.found) > 3
+
+
 # -- restarts --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("d", "rank", "last", "expected"),
     [
-        (20, 2, 1e-4, [[3e-2, 3e-3, 1e-4], [3e-3, 1e-4]]),
-        (20, 2, 3e-3, [[3e-2, 3e-3], [3e-3]]),
-        (5, 1, 1e-4, [[3e-2, 3e-3, 1e-4], [1e-4]]),
+        (20, 2, 1e-4, [[3e-2, 1e-2, 3e-3, 1e-4], [3e-3, 1e-4]]),
+        (20, 2, 3e-3, [[3e-2, 1e-2, 3e-3], [3e-3]]),
+        (5, 1, 1e-4, [[3e-2, 1e-2, 3e-3, 1e-4], [1e-4]]),
     ],
 )
 def test_every_second_restart_takes_a_shorter_way(d, rank, last, expected):
-    s = search(d, rank, [3e-2, 3e-3], last)
+    s = search(d, rank, [3e-2, 1e-2, 3e-3], last)
     s.found = [point(s.best, 0.0)]
     span = s.few.problem.null.directions
     for turn in range(4):
@@ -397,6 +417,26 @@ def test_restarts_end_when_someone_says_so(monkeypatch):
         monkeypatch.setattr(climb, "_restart", lambda best: calls.append(best) or best)
         climb.explore_and_finish(3, np.random.default_rng(0))
         assert len(calls) == expected
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_an_interruption_on_the_way_to_the_final_ridge_keeps_where_it_was(monkeypatch, at):
+    climb, calls = climb_on(monkeypatch, dear=False), []
+    start, further = np.eye(20)[:, 1:3], np.eye(20)[:, :2]
+    stay = climb.ascent.climb
+
+    def interrupted(U, *args):
+        calls.append(U)
+        if len(calls) == at:
+            climb.ascent.reached = further
+            raise KeyboardInterrupt
+        return stay(U, *args)
+
+    climb.ascent.climb = interrupted
+    end = climb.finish(start, [3e-2, 3e-3])
+    assert end.reason is StopReason.INTERRUPTED
+    np.testing.assert_array_equal(end.point.U, further)  # the higher of the two
+    assert climb.ascent.ridge == 1e-4
 
 
 def test_an_interruption_of_the_search_keeps_the_best_of_it(monkeypatch):

@@ -166,7 +166,7 @@ class Fantope:
         W = N[:, size > 0] / size[size > 0]
         # pivoted, so that a column with nothing new in it takes nothing away from later ones
         q, r, _ = _qr(W - self.U @ (self.U.T @ W), pivoting=True)
-        q = q[:, np.abs(np.diag(r)) > NEW][:, : len(N) - self.width]
+        q = q[:, np.abs(np.diag(r)) > NEW]
         q, *_ = _qr(q - self.U @ (self.U.T @ q))  # twice is enough
         return np.hstack([self.U, q])
 

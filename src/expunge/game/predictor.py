@@ -196,7 +196,9 @@ class _Lbfgs:
 
     def _evaluate(self, z: Array) -> tuple[float, Array, GlmPass]:
         f, g_theta, g_b, got = self.problem.evaluate(z[:-1], z[-1])
-        return f, np.vstack([g_theta, g_b if self.problem.fit_intercept else 0 * g_b]), got
+        if not self.problem.fit_intercept:
+            g_b = np.zeros_like(g_b)
+        return f, np.vstack([g_theta, g_b]), got
 
     def passes(self) -> int:
         """Passes made in this solve."""

@@ -280,7 +280,7 @@ class Problem:
             return lambda G: _by_blocks(A, G)
         U = np.vstack([self.right.T, np.zeros((1, len(self.right)))])
         AU = np.einsum("...ij,jk->...ik", A, U, optimize=True)
-        m, size, K = A.shape[0], A.shape[-1], U.shape[1]
+        (m, size), K = A.shape[:2], U.shape[1]
         if A.ndim == 3:
             small = [positive_cholesky(U.T @ block) for block in AU]
 
@@ -304,7 +304,7 @@ class Problem:
         assert self.hessian is not None
         if self.is_projector and self._inverted is not None and self._inverted[0] == self.alpha:
             return self._inverted[1]
-        m, size = self.hessian.shape[0], self.hessian.shape[-1]
+        m, size = self.hessian.shape[:2]
         ridge = np.append(np.full(size - 1, self.alpha), 1e-8)  # b stays safely positive
         J = self._seen_by()
         if self.hessian.ndim == 3:

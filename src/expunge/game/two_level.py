@@ -78,7 +78,7 @@ def coarse_hessian(sample: Sample, loss: Loss, theta: Array, b: Array, D: Array)
             found[at, at] += (Z * own[:, k, None]).T @ Z
         if crossed is not None:
             F = (np.sqrt(w)[:, None] * crossed).astype(np.float32)[:, :, None] * Z[:, None, :]
-            F = F.reshape(hi - lo, -1)
+            F = F.reshape(hi - lo, m * size)
             found -= F.T @ F
     return np.asarray(found / sample.weights.sum())
 
