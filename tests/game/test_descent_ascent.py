@@ -8,7 +8,7 @@ from test_fantope import dense_projection
 
 import expunge as ex
 from expunge.game.certificate import certify
-from expunge.game.descent_ascent import SPREAD, DescentAscent, _Moves, _Run
+from expunge.game.descent_ascent import DescentAscent, _Moves, _Run
 from expunge.game.fantope import Fantope
 from expunge.game.losses import LOSSES, loss_for
 from expunge.game.predictor import Problem, fit_predictor
@@ -67,7 +67,7 @@ class DenseTwin:
         w = np.ones(n) if weights is None else weights
         mean = w @ data.X / w.sum()
         spread = np.sqrt(np.mean(w @ (data.X - mean) ** 2 / w.sum()))
-        self.X = (data.X - mean if intercept else data.X) * SPREAD / spread
+        self.X = (data.X - mean if intercept else data.X) * 0.4 / spread
         self.Y, self.w, self.loss, self.K = Y, w / w.mean(), loss, rank
         self.size, self.batch, self.intercept = size, batch, intercept
         self.Q = np.eye(d) * rank / d

@@ -12,10 +12,11 @@ from sklearn.base import clone
 import expunge as ex
 from expunge.game import losses as losses_module
 from expunge.game.losses import Hinge, Loss, loss_for
+from expunge.game.null_model import Observed
 from expunge.game.problem import Problem
 from expunge.game.result import SolveResult, Step, StopReason
 from expunge.game.solver import Game, Needs, SolveOptions, Solver
-from expunge.game.solvers import SOLVERS
+from expunge.game.solvers import SOLVERS, solver_for
 from expunge.inputs import check_concept, check_rows
 from planted import plant
 
@@ -248,6 +249,62 @@ def test_options_have_the_defaults_of_rlace():
     defaults, eraser = SolveOptions(), ex.RLACE()
     for name in ("max_iter", "tol", "step_size", "batch_size", "evaluate_every", "restarts"):
         assert getattr(defaults, name) == getattr(eraser, name)
+
+
+def test_what_is_not_said_is_as_in_rlace_too():
+    null, loss = object(), object()
+    game, eraser = Game(1, loss, object(), null), ex.RLACE()
+    assert (game.alpha, game.fit_intercept) == (eraser.alpha, eraser.fit_intercept)
+    assert SolveOptions().rng.random() == np.random.default_rng(0).random()
+    assert SolveOptions().verbose == eraser.verbose is False
+    assert Needs() == Needs(True, True, ("values", "derivative", "hessian"), False)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_a_game_in_units_is_one_of_rows_in_these_units(dtype):
+    data, units = plant("classes", n=300), np.linspace(0.5, 3, 8)
+    X = (10 * data.X).astype(dtype)
+    rows, concept = check_rows(X), check_concept(data.y, 300)
+    loss, moments = loss_for("hinge", "classes", 4), rows.moments(concept, second=False)
+    null = Problem(rows, concept, loss.smoothed, moments).null
+    game = Game(1, loss, moments.in_units(units), null, False, 0.1, Observed(rows, concept, None))
+    game = replace(game, units=units)
+    problem, expected = game.problem, X / units
+    assert problem.rows.dtype == (np.float64 if dtype == np.int32 else dtype)
+    np.testing.assert_allclose(problem.rows.array(), expected, rtol=1e-6)
+    np.testing.assert_allclose(game.full_moments.cov_xx, np.cov(expected.T, bias=True), rtol=1e-5)
+    assert problem.moments is game.full_moments
+    assert (problem.alpha, problem.fit_intercept, problem.loss.smooth) == (0.1, False, True)
+
+
+@pytest.mark.parametrize(("off", "fine"), [(1e-8, True), (3e-6, False)])
+def test_a_basis_may_be_orthonormal_but_for_rounding(off, fine):
+    class Close(Solver):
+        name = "close"
+
+        def solve(self, game, options):
+            U = np.eye(8)[:, :2] * (1 + off)
+            return SolveResult(U, 0.0, self.name, StopReason.EXACT, ())
+
+    data = plant("classes", n=100)
+    if fine:
+        assert ex.RLACE(2, solver=Close()).fit(data.X, data.y).rank_ == 2
+    else:
+        refused(ex.RLACE(2, solver=Close()), data, "did not return 2 orthonormal")
+
+
+@pytest.mark.parametrize(("rank", "name"), [(2, "subspace_ascent"), (3, "closed_form")])
+def test_auto_takes_the_closed_form_from_the_own_rank_on(rank, name):
+    data = plant("classes", n=100)
+    rows, concept = check_rows(data.X), check_concept(data.y, 100)
+    loss = loss_for("cross_entropy", "classes", 4)
+    game = Game.on(Problem(rows, concept, loss, rows.moments(concept)), rank)
+    assert game.null.rank == 3
+    assert solver_for("auto", game).name == name
+    mine = Noted([])
+    assert solver_for(mine, game) is mine
+    with pytest.raises(ex.InputError, match="Unknown solver"):
+        solver_for("sgd", game)
 
 
 # -- no one asks for names -------------------------------------------------------------------------

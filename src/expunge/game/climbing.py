@@ -29,7 +29,8 @@ __all__ = ["Ascent", "Point", "retract"]
 
 MEMORY = 20  # pairs kept by L-BFGS
 ARMIJO = 1e-4
-EAGER = 2e7  # multiplications of a Hessian so small that it is formed before the first step
+PASSES = 300  # of an inner solve, at the most
+EAGER = 20_000_000  # multiplications of a Hessian that is formed before the first step
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Ascent:
             )
             self.problem.form_hessian(theta * self.problem.unit, b)
         found = fit_predictor(
-            self.problem, tol=tol, start=start, max_passes=300, exact_intercept=False
+            self.problem, tol=tol, start=start, max_passes=PASSES, exact_intercept=False
         )
         self.n_passes += found.n_passes
         self.warm = found.coef, found.intercept

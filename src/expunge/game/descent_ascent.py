@@ -192,20 +192,12 @@ class _Run:
         self.moves = _Moves(settings, options.step_size)
         self.batches = problem.rows.batches(options.batch_size, rng)
         self.single = problem.offset <= SINGLE_OFFSET  # else float32 would cancel
-        self.table = self._target_table()
         self.losses: list[float] = []
         self.history: list[Step] = []
         self.best: tuple[float, Array, Fantope] | None = None
         self.best_gap = np.inf
         self.warm: tuple[Array, Array] | None = None
         self.steps = 0
-
-    def _target_table(self) -> Array | None:
-        """Targets per class, so that a batch needs one look-up."""
-        concept = self.problem.concept
-        if concept.kind != "classes":
-            return None
-        return self.problem.loss.encode(np.eye(concept.width), "classes")
 
     def iterate(self) -> None:
         """One step of the predictor, then one of the eraser, on the same batch."""
@@ -240,8 +232,6 @@ class _Run:
 
     def _targets(self, index: NDArray[np.intp]) -> Array:
         concept = self.problem.concept
-        if self.table is not None:
-            return np.asarray(self.table[concept.values[index]])
         return self.problem.loss.encode(concept.take(index).columns(), concept.kind)
 
     def _weights(self, index: NDArray[np.intp]) -> Array:

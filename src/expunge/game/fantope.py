@@ -13,6 +13,7 @@ the eigenvalues, τ counted d - r times.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -22,8 +23,9 @@ from expunge.linalg import Array, fix_signs
 __all__ = ["Fantope", "capped_shift"]
 
 SAME = 1e-14  # eigenvalues this close to τ are τ
-SAFE = 1e-3  # above this share, what is left is orthogonal to U to rounding
 NEW = 1e-12  # a direction whose part outside U is below this share of its length adds nothing
+
+_qr = partial(scipy.linalg.qr, mode="economic", check_finite=False)
 
 
 def capped_shift(values: Array, counts: Array, K: float) -> float:
@@ -162,13 +164,10 @@ class Fantope:
         """Orthonormal columns spanning U and N, U first."""
         size = np.sqrt(np.einsum("ij,ij->j", N, N))
         W = N[:, size > 0] / size[size > 0]
-        for _ in range(2):  # twice is enough
-            W = W - self.U @ (self.U.T @ W)
-        q, r = np.linalg.qr(W)
-        outside = np.abs(np.diag(r))
-        q = q[:, outside > NEW][:, : len(N) - self.width]
-        if np.any(outside < SAFE) and q.size:  # little was left of a column, and rounding with it
-            q = np.linalg.qr(q - self.U @ (self.U.T @ q))[0]
+        # pivoted, so that a column with nothing new in it takes nothing away from later ones
+        q, r, _ = _qr(W - self.U @ (self.U.T @ W), pivoting=True)
+        q = q[:, np.abs(np.diag(r)) > NEW]
+        q, *_ = _qr(q - self.U @ (self.U.T @ q))  # twice is enough
         return np.hstack([self.U, q])
 
     def _capped(self, width: int) -> Fantope:
@@ -207,5 +206,5 @@ class Fantope:
 
     def _outside(self, A: Array, count: int) -> Array:
         """`count` orthonormal directions orthogonal to U, from the columns of A."""
-        q, _, _ = scipy.linalg.qr(A - self.U @ (self.U.T @ A), mode="economic", pivoting=True)
+        q, *_ = _qr(A - self.U @ (self.U.T @ A), pivoting=True)
         return np.asarray(q[:, :count])

@@ -96,12 +96,9 @@ def _directions(coef: Array, basis: Array) -> Array:
     if not (np.isfinite(coef).all() and coef.any()):  # a predictor may fail
         return np.zeros((len(coef), 0))
     coef = coef / np.abs(coef).max()  # squares of tiny or huge numbers are 0 or infinite
-    C = coef
-    for _ in range(2):  # twice is enough for orthogonality to rounding
-        C = C - basis @ (basis.T @ C)
-    U, s, _ = np.linalg.svd(C, full_matrices=False)
-    U = U[:, s > 1e-8 * max(float(s[0]), float(np.linalg.norm(coef)))]
-    U = U - basis @ (basis.T @ U)
+    U, s, _ = np.linalg.svd(coef - basis @ (basis.T @ coef), full_matrices=False)
+    U = U[:, s > 1e-8 * float(np.linalg.norm(coef))]
+    U = U - basis @ (basis.T @ U)  # twice is enough for orthogonality to rounding
     return fix_signs(U / np.linalg.norm(U, axis=0))
 
 
@@ -132,7 +129,7 @@ def least_squares_finder(moments: Moments, *, alpha: float, center: bool) -> Fin
             return Found(np.zeros_like(G), float(np.trace(Szz)))
         A = M @ S @ M
         values, V = np.linalg.eigh(A)
-        kept = values > len(S) * moments.eps * values[-1]
+        kept = values > len(S) * moments.eps * values.max()
         V = V[:, kept]
         coef = V @ ((V.T @ G) / (values[kept] + ridge)[:, None])
         return Found(coef, float(np.trace(Szz) - np.sum(coef * G)))

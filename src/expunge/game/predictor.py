@@ -121,7 +121,7 @@ def fit_predictor(
         while state.gradient_norm() > target and state.passes() < max_passes and state.step():
             pass
         if exact_intercept:
-            state.polish_intercept(max_passes + 10)
+            state.polish_intercept()
     return state.finish(target, bounded=exact_intercept)
 
 
@@ -196,7 +196,9 @@ class _Lbfgs:
 
     def _evaluate(self, z: Array) -> tuple[float, Array, GlmPass]:
         f, g_theta, g_b, got = self.problem.evaluate(z[:-1], z[-1])
-        return f, np.vstack([g_theta, g_b if self.problem.fit_intercept else 0 * g_b]), got
+        if not self.problem.fit_intercept:
+            g_b = np.zeros_like(g_b)
+        return f, np.vstack([g_theta, g_b]), got
 
     def passes(self) -> int:
         """Passes made in this solve."""
@@ -270,17 +272,17 @@ class _Lbfgs:
             self.pairs.append((s, y, 1.0 / sy))
             del self.pairs[:-MEMORY]
 
-    def polish_intercept(self, max_passes: int) -> None:
-        """Newton steps in b alone, halved until they lower its gradient and raise no loss."""
-        if not self.problem.fit_intercept:
-            return
+    def polish_intercept(self) -> None:
+        """Newton steps in b alone, cut until they lower its gradient and raise no loss."""
         t = 1.0
-        while np.abs(self.g[-1]).max() > 1e-15 and self.passes() < max_passes and t > 1e-3:
+        for _ in range(20):
+            left = np.abs(self.g[-1]).max()
+            if left <= 1e-15 or t < 1e-3:
+                break
             z = self.z.copy()
             z[-1] -= t * (np.linalg.pinv(self.got.curvature, hermitian=True) @ self.g[-1])
             f, g, got = self._evaluate(z)
-            falls = f <= self.f + 1e-13 * abs(self.f)
-            if falls and np.abs(g[-1]).max() < np.abs(self.g[-1]).max():
+            if f <= self.f + 1e-13 * abs(self.f) and np.abs(g[-1]).max() < left:
                 self.z, self.f, self.g, self.got, t = z, f, g, got, 1.0
             else:
                 t /= 4

@@ -32,11 +32,11 @@ from expunge.rows.dense import DenseRows
 __all__ = ["Problem"]
 
 SINGLE_TOL = 1e-5  # tolerances that float32 products can serve
-SINGLE_OFFSET = 30.0  # largest mean, in units of spread, that they can serve
+SINGLE_OFFSET = 30  # largest mean, in units of spread, that they can serve
 COARSE = 512  # most variables of a coarse Hessian
 COARSE_LEAST = 0.05  # strength of a direction, relative to the strongest, that it takes in
 COARSE_ROWS = 2048  # rows it is formed on
-HELD = 1 << 22  # most numbers that are kept as float64: 32 megabytes
+HELD = 4_000_000  # most numbers that are kept as float64: 32 megabytes
 SMALL = 1500  # most variables of one Hessian block for it to be formed at all
 
 
@@ -130,7 +130,7 @@ class Problem:
         self.left, self.right = erasure.left, erasure.right
         if not self.fit_intercept and (erasure.center is not None or erasure.offset is not None):
             # the constant t in x' = Mx + t, which an intercept would absorb
-            origin = erasure.transform(np.zeros((1, erasure.n_features)))[0]
+            origin = erasure.transform(np.zeros(erasure.n_features))
             self.shift = np.asarray(origin / (self.unit if np.isscalar(self.unit) else 1.0))
         gram = self.right @ self.right.T  # close to orthonormal is enough for a guess
         self.is_projector = (
@@ -193,7 +193,8 @@ class Problem:
     def may_form_hessian(self) -> bool:
         """Whether the Hessian is small enough to be formed."""
         m = self.null.gradient.shape[1]
-        coupled = self.loss.hessian(np.zeros((1, m)), np.zeros((1, m)))[1] is not None
+        zero = np.zeros_like(self.null.intercept)[np.newaxis]
+        coupled = self.loss.hessian(zero, zero)[1] is not None
         size = self.moments.n_features + 1
         few = coupled or m * size**2 <= 16 * SMALL**2  # blocks of separate columns add up too
         return few and size * (m if coupled else 1) <= SMALL
@@ -279,7 +280,7 @@ class Problem:
             return lambda G: _by_blocks(A, G)
         U = np.vstack([self.right.T, np.zeros((1, len(self.right)))])
         AU = np.einsum("...ij,jk->...ik", A, U, optimize=True)
-        m, size, K = A.shape[0], A.shape[-1], U.shape[1]
+        (m, size), K = A.shape[:2], U.shape[1]
         if A.ndim == 3:
             small = [positive_cholesky(U.T @ block) for block in AU]
 
@@ -303,7 +304,7 @@ class Problem:
         assert self.hessian is not None
         if self.is_projector and self._inverted is not None and self._inverted[0] == self.alpha:
             return self._inverted[1]
-        m, size = self.hessian.shape[0], self.hessian.shape[-1]
+        m, size = self.hessian.shape[:2]
         ridge = np.append(np.full(size - 1, self.alpha), 1e-8)  # b stays safely positive
         J = self._seen_by()
         if self.hessian.ndim == 3:
@@ -356,6 +357,6 @@ def _spd_inverse(H: Array) -> Array:
 def _by_blocks(A: Array, G: Array) -> Array:
     """A G for G of shape (d + 1, m), with A by class or over all classes at once."""
     if A.ndim == 3:
-        return np.column_stack([block @ g for block, g in zip(A, G.T, strict=True)])
+        return np.asarray((A @ G.T[..., np.newaxis])[..., 0].T)
     m, size = A.shape[:2]
     return np.asarray((A.reshape(m * size, m * size) @ G.T.ravel()).reshape(m, size).T)

@@ -41,7 +41,7 @@ NEAR = 0.1  # and do, if the squared sines of the angles between the subspaces s
 WORTH = 1e-2  # a restart this much below the best, relatively, is still climbed to the end
 SURVEY = 256  # random subspaces looked at in a survey
 SURVEY_LEAST = 32  # fewer are not worth it
-SURVEY_COST = 2e8  # most multiplications of a Newton step at all of them
+SURVEY_COST = 200_000_000  # most multiplications of a Newton step at all of them
 SURVEY_DIMENSIONS = 32  # most dimensions K(d - K) of the set of subspaces
 
 

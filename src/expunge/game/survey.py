@@ -17,7 +17,7 @@ from expunge.linalg import Array
 
 __all__ = ["cost", "survey"]
 
-TOGETHER = 1 << 20  # numbers in the arrays of subspaces worked through at once
+TOGETHER = 1_000_000  # numbers in the arrays of subspaces worked through at once
 STEPS = 25  # Newton steps at the most
 HALVINGS = 12
 
@@ -77,12 +77,12 @@ class _Batch:
 
     def _scores(self, which: NDArray[np.intp], theta: Array) -> tuple[Array, Array]:
         """Targets and scores of all rows for every predictor, one below the other."""
-        S = (self.F[which] @ theta).reshape(-1, theta.shape[2])
+        S = (self.F[which] @ theta).reshape(len(which) * len(self.w), theta.shape[2])
         return np.tile(self.Y, (len(which), 1)), S
 
     def _values(self, which: NDArray[np.intp], theta: Array) -> Array:
-        loss = self.loss.values(*self._scores(which, theta)).reshape(len(which), -1) @ self.w
-        return np.asarray(loss + (self.ridge * theta**2).sum(axis=(1, 2)) / 2)
+        loss = self.loss.values(*self._scores(which, theta)).reshape(len(which), len(self.w))
+        return np.asarray(loss @ self.w + (self.ridge * theta**2).sum(axis=(1, 2)) / 2)
 
     def step(self, small: float) -> bool:
         """One Newton step of all that still gain from it; False when there are none."""

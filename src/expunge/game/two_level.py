@@ -78,7 +78,7 @@ def coarse_hessian(sample: Sample, loss: Loss, theta: Array, b: Array, D: Array)
             found[at, at] += (Z * own[:, k, None]).T @ Z
         if crossed is not None:
             F = (np.sqrt(w)[:, None] * crossed).astype(np.float32)[:, :, None] * Z[:, None, :]
-            F = F.reshape(hi - lo, -1)
+            F = F.reshape(hi - lo, m * size)
             found -= F.T @ F
     return np.asarray(found / sample.weights.sum())
 
@@ -120,7 +120,7 @@ def two_level_inverse(
     D, _ = np.linalg.qr(kronecker_inverse(variances, axes, strengths, alpha, U)(B))
     H = hessian(D)
     ridge = np.append(np.full(q, alpha), LEAST * float(np.diag(H).max()))
-    H[np.diag_indices_from(H)] += np.tile(ridge, m) + 1e-10 * float(np.diag(H).max())
+    H[np.diag_indices_from(H)] += np.tile(ridge, m)
     factor = positive_cholesky(H)
     fine = kronecker_inverse(variances, axes, C, alpha, np.hstack([U, B]))
 
