@@ -600,7 +600,7 @@ def _plugged_in(loss: Any, kind: Kind, width: int) -> Loss:
         )
     found: Loss = loss
     if kind != "continuous" and kind in found.kinds:  # those of numbers are tried on the numbers
-        ends = np.array([[0.0], [1.0]]) * np.ones(width)
+        ends = np.outer([0.0, 1.0], np.ones(width))
         Z = np.eye(min(width, PROBED)) if kind == "classes" else ends
         Y = found.encode(Z, kind)
         check_tangents(found, Y, np.zeros(Y.shape[1]), np.ones(Y.shape[1]))
