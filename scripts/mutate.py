@@ -369,7 +369,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_scaled(node: ast.AST) -> bool:
-    """Whether it is a product of real numbers, or a sum with one: nothing equals it but by chance."""
+    """Whether it is a product of real numbers, or a sum with one, equal to others by chance."""
     if not isinstance(node, ast.BinOp):
         return False
     if isinstance(node.op, ast.Add | ast.Sub):
