@@ -148,6 +148,11 @@ def test_where_the_rest_is_among_the_largest_it_is_taken_from_the_first_axes(val
     V = turned_point.nearest_vertex()
     best = turned_point.spectrum()[:K].sum()
     assert np.trace(V.T @ dense(turned_point) @ V) == pytest.approx(best)
+    wide = Fantope(turned(20, len(values)), np.array(values), tail, K)
+    axes = np.eye(20)[:, : len(values) + K - (values[0] > tail)]  # no more than it takes
+    span = np.linalg.qr(np.hstack([wide.U, axes]))[0]
+    V = wide.nearest_vertex()
+    np.testing.assert_allclose(span @ (span.T @ V), V, atol=1e-12)
 
 
 def test_little_that_is_new_stays_orthogonal_over_many_steps():

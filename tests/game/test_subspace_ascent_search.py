@@ -463,7 +463,8 @@ def test_a_start_passes_through_the_lowest_of_the_higher_ridges(monkeypatch):
     monkeypatch.setattr(module, "_Climb", lambda *args: made.append(_Climb(*args)) or made[-1])
     options = SolveOptions(np.random.default_rng(0))
     start = np.eye(20)[:, :2]
-    found = SubspaceAscent().solve(Game.on(p, 2), options, start=start)
+    three = SubspaceAscent(ridges=(3e-2, 1e-2, 3e-3))
+    found = three.solve(Game.on(p, 2), options, start=start)
     asked = [(ridge, cost[0]) for ridge, _, cost in made[0].ascent.climbed]
     assert asked == [(3e-3, 6), (1e-4, 100)]
     np.testing.assert_array_equal(np.abs(found.basis), start)
