@@ -11,20 +11,16 @@ from planted import plant
 STEPS = {"max_iter": 20, "evaluate_every": 10}
 
 
-@pytest.mark.parametrize("rank", ["auto", 1, 5])
+@pytest.mark.parametrize("rank", ["auto", 5])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_in_units_of_spreads_it_is_the_game_of_standardised_rows(rank, intercept):
     data = plant("classes", n=200)
     X = data.X * [1, 20, 1, 0.1, 1, 1, 3, 1]
     sd = X.std(axis=0)
-    settings = {"fit_intercept": intercept, "max_iter": 3}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ex.NotConverged)
-        scaled = ex.RLACE(rank, scale="std", **settings).fit(X, data.y)
-        plain = ex.RLACE(rank, **settings).fit(X / sd, data.y)
+    scaled = ex.RLACE(rank, scale="std", fit_intercept=intercept).fit(X, data.y)
+    plain = ex.RLACE(rank, fit_intercept=intercept).fit(X / sd, data.y)
     expected = plain.erasure_.matrix() * sd[:, None] / sd
-    loose = {"rtol": 0.02, "atol": 0.02} if rank == 1 else {"atol": 1e-6}  # a search below the rank
-    np.testing.assert_allclose(scaled.erasure_.matrix(), expected, **loose)
+    np.testing.assert_allclose(scaled.erasure_.matrix(), expected, atol=1e-6)
     assert (scaled.erasure_.center is None) is not intercept
     assert not scaled._depends_on_units()
     assert plain._depends_on_units()
@@ -32,8 +28,9 @@ def test_in_units_of_spreads_it_is_the_game_of_standardised_rows(rank, intercept
 
 def test_a_solver_that_is_not_done_says_so():
     data = plant("classes", n=200)
+    quick = ex.SubspaceAscent(explore=0, ridges=())
     with pytest.warns(ex.NotConverged, match="^subspace_ascent reached max_iter"):
-        ex.RLACE(1, max_iter=1, tol=1e-14).fit(data.X, data.y)
+        ex.RLACE(1, solver=quick, max_iter=1, tol=1e-14).fit(data.X[:60], data.y[:60])
     eraser = ex.RLACE(1, solver="descent_ascent", **STEPS).fit(data.X, data.y)
     assert eraser.solver_ == "descent_ascent"
     assert eraser.spectrum_.shape == (8,)
