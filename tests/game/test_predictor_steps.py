@@ -206,6 +206,14 @@ def test_the_intercept_is_polished_however_early_one_stops(kind, far):
     assert exact.n_passes <= 17
 
 
+def test_one_step_polishes_the_intercept_of_a_quadratic():
+    _, p = make("vector", loss="squared")
+    theta, b = point(p)
+    found = fit_predictor(p, start=(theta / p.unit, b + 2), max_passes=1)
+    assert np.abs(gradient_at(p, found)[1]).max() < 1e-14
+    assert found.n_passes <= 3
+
+
 def test_without_an_intercept_there_is_nothing_to_polish():
     _, p = make("labels", fit_intercept=False)
     theta, _ = point(p)

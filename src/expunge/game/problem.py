@@ -358,5 +358,4 @@ def _by_blocks(A: Array, G: Array) -> Array:
     """A G for G of shape (d + 1, m), with A by class or over all classes at once."""
     if A.ndim == 3:
         return np.asarray((A @ G.T[..., np.newaxis])[..., 0].T)
-    m, size = A.shape[:2]
-    return np.asarray((A.reshape(m * size, m * size) @ G.T.ravel()).reshape(m, size).T)
+    return np.tensordot(A, G.T, axes=2).T
