@@ -79,7 +79,8 @@ def test_the_game_is_that_of_the_parameters(rank, intercept):
 
 def test_a_seed_that_is_none_is_refused_with_the_first_chunk():
     data = plant("classes", n=50)
-    for eraser in (ex.RLACE(random_state="seed"), ex.LEACE(random_state="seed")):
+    inlp = ex.INLP(1, loss="squared", random_state="seed")
+    for eraser in (ex.RLACE(random_state="seed"), ex.LEACE(random_state="seed"), inlp):
         with pytest.raises(ex.InputError, match="random_state"):
             eraser.partial_fit(data.X, data.y)
 
