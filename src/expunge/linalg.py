@@ -179,7 +179,7 @@ def least_variance_directions(basis: Array, covariance: Array, count: int) -> Ar
             subset_by_index=[0, rest - 1],
             check_finite=False,
         )
-    found = np.zeros((len(basis), rest))
+    found = np.zeros((len(basis), V.shape[1]))  # fewer where the covariance is not a number
     found[~apart] = fix_signs(N @ V)
     return np.hstack([alone, found])
 
