@@ -25,7 +25,8 @@ def digits():
 @pytest.fixture(scope="module")
 def path(digits):
     A, B, a, b = digits
-    return ex.rank_path(A, a, ranks=[2, 4, 9, 12], X_test=B, y_test=b, **FAST)
+    few = {"leak": 0.035, **FAST}  # what 629 rows of ten classes can exclude
+    return ex.rank_path(A, a, ranks=[2, 4, 9, 12], X_test=B, y_test=b, **few)
 
 
 def test_loss_rises_to_the_bound_and_the_best_predictor_falls_to_chance(path):

@@ -196,13 +196,20 @@ def test_a_constant_column_that_is_written_to_has_the_spread_it_got():
     X, y = setting()
     rows, concept = check_rows(X), check_concept(y, len(X))
     moments = rows.moments(concept)
-    for size, expected in ((0.5, 0.5 * X[:, 0].std()), (1e-13, 1.0), (0.0, 1.0)):
+    own = X[:, 0].std()
+    hidden = 1e-8 * 1e-13 * own  # what variances would not tell from nothing
+    for size, in_rows, in_moments in (
+        (0.5, 0.5 * own, 0.5 * own),
+        (1e-13, 1.0, hidden),
+        (1e9, 1e9 * own, 1e9 * own),
+        (0.0, 1.0, 1.0),
+    ):
         L = np.zeros((5, 1))
         L[4] = size
         erasure = ex.Erasure(L, np.eye(5)[:1])
-        for found in (
-            kept_in_rows(rows, erasure, moments, concept, None),
-            kept_in_moments(moments, erasure),
+        for found, expected in (
+            (kept_in_rows(rows, erasure, moments, concept, None), in_rows),
+            (kept_in_moments(moments, erasure), in_moments),
         ):
             assert found.spreads[4] == pytest.approx(expected, rel=1e-6)
             assert found.least[4] == 0
