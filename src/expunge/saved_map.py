@@ -14,6 +14,7 @@ from expunge import artifact
 from expunge.files.vector_columns import VectorColumns
 from expunge.inputs.widths import check_width
 from expunge.linalg import Array
+from expunge.meta import plain_meta
 
 __all__ = ["SavedMap"]
 
@@ -61,6 +62,19 @@ class SavedMap(ABC):
     def meta(self) -> dict[str, Any]:
         """What made it (a copy)."""
         return copy.deepcopy(self._meta)
+
+    def with_meta(self, meta: Mapping[str, Any]) -> Self:
+        """The same map with another record of what made it.
+
+        Examples
+        --------
+        >>> from expunge import Erasure
+        >>> Erasure.identity(3).with_meta({"by": "hand"}).meta
+        {'by': 'hand'}
+        """
+        found = copy.copy(self)
+        vars(found)["_meta"] = plain_meta(meta)
+        return found
 
     @property
     def columns(self) -> VectorColumns | None:

@@ -512,7 +512,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             check_varies(seen.moments)
         with blas_for(seen.moments.n_features):
             solution = self._solve(seen, data)
-            erasure = self._map(seen, solution, {})
+            erasure = self._map(seen, solution)
             own = seen.own
             if isinstance(erasure, Erasure) and data is None:
                 kept = kept_in_moments(own, erasure)
@@ -527,7 +527,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             if data is not None and certificate is not None and certificate.erased:
                 self._caution_of_rounding(erasure, data, own)
             meta = self._meta(seen, solution, kept)
-            return self._map(seen, solution, meta), certificate, solution
+            return erasure.with_meta(meta), certificate, solution
 
     def _caution(self, moments: Moments, kept: Kept | None) -> None:
         """Warn where the result is not what people expect."""
@@ -571,11 +571,11 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 stacklevel=4,
             )
 
-    def _map(self, seen: Statistics, solution: Solution, meta: dict[str, Any]) -> Map:
+    def _map(self, seen: Statistics, solution: Solution) -> Map:
         """The map of a solution, at the strength asked for."""
         s, moments = self.strength, seen.moments
         if solution.nonlinear is not None:
-            return solution.nonlinear.with_(strength=s, meta=meta)
+            return solution.nonlinear.with_(strength=s)
         if solution.shift is None:
             taken = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
             left, right = s * solution.left[:, taken], solution.right[taken]
@@ -583,7 +583,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
                 left, right = _without_digits(left, right, moments.squares == 0)
                 if s == 1:
                     left, right = with_emptied_columns(left, right, seen.with_covariances)
-            return Erasure(left, right, solution.center, meta=meta)
+            return Erasure(left, right, solution.center)
         return ConditionalErasure(
             solution.shift,
             moments.mean_z,
@@ -593,7 +593,6 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             maps=solution.maps,
             emptied=emptied_when_told(solution.shift, solution.maps, moments),
             strength=s,
-            meta=meta,
         )
 
     def _certify(
