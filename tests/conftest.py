@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import signal
+
 import pytest
 import scipy.linalg  # noqa: F401  # loads SciPy's BLAS, so that it is limited too
 from threadpoolctl import threadpool_limits
@@ -9,6 +11,9 @@ from planted import KINDS, Planted, plant
 # test processes already fill the cores; BLAS threads on small matrices would only wait for each
 # other
 threadpool_limits(1, user_api="blas")
+
+# a shell ignores interruptions of what it runs in the background, and so would all that is tested
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=KINDS)
