@@ -23,6 +23,7 @@ from expunge.linalg import Array, fix_signs
 __all__ = ["Fantope", "capped_shift"]
 
 SAME = 1e-14  # eigenvalues this close to τ are τ
+SAFE = 1e-3  # above this share, what is left is orthogonal to U to rounding
 NEW = 1e-12  # a direction whose part outside U is below this share of its length adds nothing
 
 _qr = partial(scipy.linalg.qr, mode="economic", check_finite=False)
@@ -164,10 +165,14 @@ class Fantope:
         """Orthonormal columns spanning U and N, U first."""
         size = np.sqrt(np.einsum("ij,ij->j", N, N))
         W = N[:, size > 0] / size[size > 0]
-        # pivoted, so that a column with nothing new in it takes nothing away from later ones
-        q, r, _ = _qr(W - self.U @ (self.U.T @ W), pivoting=True)
-        q = q[:, np.abs(np.diag(r)) > NEW]
-        q, *_ = _qr(q - self.U @ (self.U.T @ q))  # twice is enough
+        for _ in range(2):  # twice is enough
+            W = W - self.U @ (self.U.T @ W)
+        q, r = np.linalg.qr(W)
+        if np.abs(np.diag(r)).min(initial=1.0) < SAFE:
+            # pivoted, so that a column with nothing new in it takes nothing away from later ones
+            q, r, _ = _qr(W, pivoting=True)
+            q = q[:, np.abs(np.diag(r)) > NEW]
+            q, *_ = _qr(q - self.U @ (self.U.T @ q))
         return np.hstack([self.U, q])
 
     def _capped(self, width: int) -> Fantope:
