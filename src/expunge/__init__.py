@@ -26,6 +26,7 @@ from expunge.erasers import (
 from expunge.erasure import Erasure
 from expunge.errors import (
     BadArtifact,
+    CovariancesDiffer,
     ExpungeError,
     InputError,
     LostCluster,
@@ -79,6 +80,7 @@ __all__ = [
     "ColumnLoss",
     "Comparison",
     "ConditionalErasure",
+    "CovariancesDiffer",
     "DescentAscent",
     "Erasure",
     "ExpungeError",

@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
     "BadArtifact",
+    "CovariancesDiffer",
     "ExpungeError",
     "InputError",
     "LostCluster",
@@ -101,6 +102,10 @@ class RankTruncated(UserWarning):
 
 class NothingLeft(UserWarning):
     """The erasure leaves next to nothing of the rows: all of them become nearly the same."""
+
+
+class CovariancesDiffer(UserWarning):
+    """Class covariances that were to be made equal are not, where a class hardly varies."""
 
 
 class NumbersAsClasses(UserWarning):

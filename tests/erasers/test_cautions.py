@@ -277,3 +277,49 @@ def test_more_directions_than_the_concept_has_leave_constant_columns_alone(erase
         clean = eraser.fit(X, y).transform(X)
     assert eraser.rank_ == 3
     assert np.ptp(clean[:, [2, 4]], axis=0).tolist() == [0, 0]
+
+
+def classes_of(sizes, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    mixes = rng.normal(size=(len(sizes), d, d))
+    return np.einsum("nij,nj->ni", mixes[y], rng.normal(size=(len(y), d))), y
+
+
+def covariances_apart(X, y):
+    """Largest difference of class covariances, in units of the spreads of the columns."""
+    found = [np.cov((X[y == k] / X.std(axis=0)).T, ddof=0) for k in np.unique(y)]
+    return max(np.abs(S - found[0]).max() for S in found)
+
+
+def test_a_class_that_stays_narrower_is_named():
+    """Three classes of about ten rows, one of which hardly varies in a direction: nothing said."""
+    X, y = classes_of([60, 60, 60])
+    X[y == 1] = X[y == 1] @ (np.eye(4) - 0.9999 * np.full((4, 4), 0.25))
+    eraser = ex.QuadraticLEACE()
+    with pytest.warns(ex.CovariancesDiffer, match=r"class 1 \(1 of 4 directions\)"):
+        eraser.fit(X, y)
+    assert covariances_apart(eraser.transform(X, concept=y), y) > 0.1
+    with pytest.warns(ex.CovariancesDiffer):
+        _ = ex.QuadraticLEACE().partial_fit(X, y).conditional_erasure_
+
+
+def test_a_class_of_few_rows_is_named():
+    X, y = classes_of([60, 60, 4], d=6)
+    names = np.array(["ant", "bee", "cat"])[y]
+    eraser = ex.QuadraticLEACE()
+    with pytest.warns(ex.CovariancesDiffer, match=r"class 'cat' \(\d of 6 directions\)"):
+        eraser.fit(X, names)
+    assert covariances_apart(eraser.transform(X, concept=names), y) > 0.1
+
+
+@pytest.mark.parametrize("settings", [{}, {"strength": 0.5}, {"shrinkage": 0.5}, {"rank": 2}])
+def test_covariances_that_differ_as_asked_are_not_warned_about(settings):
+    sizes = [60, 60, 4] if settings else [60, 60, 20]
+    X, y = classes_of(sizes, d=6)
+    X = np.hstack([X, X[:, :1], np.ones((len(X), 1))])  # what no class varies in
+    if "rank" in settings:
+        settings = {"label_free": True, **settings}
+    eraser = ex.QuadraticLEACE(**settings).fit(X, y)  # warnings are errors
+    if not settings:
+        assert covariances_apart(eraser.transform(X, concept=y)[:, :6], y) < 1e-6

@@ -112,6 +112,9 @@ def test_an_outlier_does_not_keep_a_predictor_searching_for_ever():
 
 
 PLANS = {
+    "a class that hardly varies in one direction keeps a covariance of its own": Plan(
+        "QuadraticLEACE", 180088083, Rows(n=31, d=7, gap=0.1), Target("classes", 3)
+    ),
     "a stream that writes into a constant column, in small units": Plan(
         "RLACE", rows=Rows(scale=1e-08, constants=1), parameters={"fit_intercept": False}
     ),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from expunge.concept import Label
 from expunge.conditional import ConditionalErasure
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.erasure import Erasure
-from expunge.errors import InputError
+from expunge.errors import CovariancesDiffer, InputError
 from expunge.game.barycenter import (
     barycenter,
     different_directions,
+    directions_apart,
     filled,
     maps_to,
     shrunk,
@@ -29,6 +33,7 @@ from expunge.shrinkage import check_shrinkage
 
 __all__ = ["OracleLEACE", "QuadraticLEACE"]
 
+NAMED = 3  # classes that a warning lists
 FAR_APART = 1000  # ratio of spreads from which columns are mapped in units of their own
 
 
@@ -176,7 +181,8 @@ class QuadraticLEACE(_Conditional):
     covariance, which is shrunk first, and then only the shrunk ones become equal. Where a class
     varies by less than a hundredth of the spread of all classes it is taken to vary as the others
     do, and stays narrower than they are: a map that made up for it would throw new rows far away.
-    So no map stretches by more than 141, in units of the spread within classes. The change is least
+    So no map stretches by more than 141, in units of the spread within classes. `CovariancesDiffer`
+    names classes whose covariance stays another, for either reason. The change is least
     in the units of the columns, or, where their spreads differ by more than a factor of 1,000, in
     that of each. Moments above the
     second are left as they are, so other predictors (trees, neighbours) may still find the concept.
@@ -256,6 +262,7 @@ class QuadraticLEACE(_Conditional):
         weights = np.array([part.weight for part in classes])
         shares = weights / moments.weight
         sd, varies, deviations, covariances = _in_units_of_spread(moments, classes, shares)
+        own = covariances
         covariances = shrunk(
             covariances, shares, weights, [self._rule(part) for part in classes], eps=moments.eps
         )
@@ -267,6 +274,11 @@ class QuadraticLEACE(_Conditional):
             maps *= (sd / units)[:, None] / (sd / units)
             same = ~(varies & varies[:, None])  # rounding would give a constant column away
             maps[:, same] = np.eye(len(sd))[same]
+            if self.shrinkage in ("auto", "none") and self.strength == 1:
+                after = maps * sd / sd[:, None]
+                after = after @ own @ after.transpose(0, 2, 1)
+                apart = directions_apart(after, shares, eps=moments.eps)
+                _caution(moments.labels, apart, len(sd))
             return _told(moments, maps)
         left, right = different_directions(
             deviations,
@@ -284,6 +296,27 @@ class QuadraticLEACE(_Conditional):
         if self.shrinkage == "auto":
             return "oas" if part.n <= part.n_features else "none"
         return self.shrinkage
+
+
+def _caution(labels: Sequence[Label], apart: NDArray[np.intp], n_features: int) -> None:
+    """Warn of classes whose covariance is not that of all classes, in some directions."""
+    named = [
+        f"class {label!r} ({count} of {n_features} directions)"
+        for label, count in zip(labels, apart, strict=True)
+        if count
+    ]
+    if named:
+        more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+        warnings.warn(
+            CovariancesDiffer(
+                f"QuadraticLEACE does not make the covariance of {', '.join(named[:NAMED])}{more} "
+                "equal to that of the others: with so few rows, or so little spread there, a map "
+                "that did would throw new rows far away. Means are equal; a quadratic predictor "
+                "may still tell such a class. Take more rows or fewer columns (PCA first), leave "
+                "the class out, or take label_free=True"
+            ),
+            stacklevel=5,
+        )
 
 
 def _in_units_of_spread(

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from expunge.game.oblique import oblique, whitener
 from expunge.linalg import (
@@ -31,10 +32,18 @@ from expunge.linalg import (
 )
 from expunge.shrinkage import shrink
 
-__all__ = ["barycenter", "different_directions", "filled", "maps_to", "shrunk"]
+__all__ = [
+    "barycenter",
+    "different_directions",
+    "directions_apart",
+    "filled",
+    "maps_to",
+    "shrunk",
+]
 
 EPS = float(np.finfo(np.float64).eps)
 NOTHING = 1e-4  # variance of a class, relative to that of all, below which it does not vary
+APART = 0.01  # difference of variances, relative to that of all classes, that a probe could read
 
 
 def filled(covariances: Array, shares: Array, *, eps: float = EPS) -> Array:
@@ -149,6 +158,23 @@ def maps_to(target: Array, covariances: Array) -> Array:
     """Maps A_k (c x d x d) with A_k Σ_k A_kᵀ = target, symmetric up to rounding."""
     M = _factor(target)
     return np.stack([M @ np.linalg.solve(L.T, _turn(L, M)).T for L in map(_factor, covariances)])
+
+
+def directions_apart(covariances: Array, shares: Array, *, eps: float = EPS) -> NDArray[np.intp]:
+    """For each class, in how many directions its covariance is not that of all classes, shape (c,).
+
+    Parameters
+    ----------
+    covariances : array of shape (c, d, d)
+    shares : array of shape (c,)
+        Weights that add up to 1.
+    eps : float
+        Relative precision of the covariances.
+    """
+    pooled = np.einsum("k,kij->ij", shares, covariances)
+    W, _ = whitening_pair(pooled, rcond=len(pooled) * eps / APART)  # below, rounding is as much
+    apart = [np.abs(np.linalg.eigvalsh(W @ (S - pooled) @ W)) > APART for S in covariances]
+    return np.asarray(np.sum(apart, axis=1))
 
 
 def different_directions(
