@@ -19,11 +19,18 @@ from numpy.typing import NDArray
 from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["emptied_columns", "emptied_when_told", "nothing_left", "with_emptied_columns"]
+__all__ = [
+    "emptied_columns",
+    "emptied_when_told",
+    "nothing_left",
+    "with_emptied_columns",
+    "without_digits",
+]
 
 NOTHING = 1e-6  # of its spread that is left of an emptied column, at most
 ORTHOGONAL = 1e-12  # by which the factors of a projector may differ
 ROUNDING = 1e-9  # of all that is read: directions below this are the rounding of others
+DIGITS = 1e-12  # entries of a direction below this, where nothing varies, are rounding
 
 
 def emptied_columns(left: Array, right: Array) -> NDArray[np.intp]:
@@ -49,6 +56,38 @@ def emptied_columns(left: Array, right: Array) -> NDArray[np.intp]:
     at = np.abs(right[lone]).argmax(axis=1)
     whole = (right[lone, at] == 1) & (left[at, lone] == 1) & ((left[at] != 0).sum(axis=1) == 1)
     return np.sort(at[whole])
+
+
+def without_digits(left: Array, right: Array, moments: Moments) -> tuple[Array, Array]:
+    """Factors that leave constant columns alone where rounding alone would write to them.
+
+    Scaled by its spread of 1e-17, such a column would show all that was taken from the others.
+
+    Parameters
+    ----------
+    left : array of shape (d, r)
+    right : array of shape (r, d)
+    moments : Moments
+        Of the rows.
+
+    Returns
+    -------
+    left, right : arrays
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge import Moments
+    >>> from expunge.emptied import without_digits
+    >>> moments = Moments.of(np.array([[1.0, 5.0], [2.0, 5.0]]), [0, 1])
+    >>> without_digits(np.array([[1.0], [1e-17]]), np.array([[1.0, 1e-17]]), moments)
+    (array([[1.],
+           [0.]]), array([[1., 0.]]))
+    """
+    size = np.abs(left).max(axis=0, initial=0.0)
+    rounding = (moments.squares == 0)[:, None] & (np.abs(left) <= DIGITS * size)
+    left = np.where(rounding, 0.0, left)
+    return left, np.where(rounding.T & (np.abs(right) <= DIGITS), 0.0, right)
 
 
 def with_emptied_columns(left: Array, right: Array, moments: Moments) -> tuple[Array, Array]:

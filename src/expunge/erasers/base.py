@@ -16,14 +16,15 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
-from expunge.emptied import emptied_when_told, with_emptied_columns
+from expunge.emptied import emptied_when_told, with_emptied_columns, without_digits
+from expunge.erasers.cautions import caution_of_nothing_left, caution_of_units
 from expunge.erasers.from_moments import statistics_of
 from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
 from expunge.erasers.record import columns_record, fit_record, rows_record
 from expunge.erasers.solution import Solution, check_varies, jsonable
 from expunge.erasers.statistics import Data, Statistics
 from expunge.erasure import Erasure
-from expunge.errors import InputError, NothingLeft, RoundingShows, UnitsMatter
+from expunge.errors import InputError, RoundingShows
 from expunge.fingerprint import Fingerprint
 from expunge.game.certificate import Certificate, certify, certify_moments
 from expunge.game.conditional_certificate import certify_conditional
@@ -62,16 +63,6 @@ Guarantee = Literal[
     "equal_class_covariances",
 ]
 
-LITTLE = 0.01  # share of the variance below which nothing to speak of is left
-ROUNDING = 1e-9  # relative to its mean: the spread of a column that is constant
-DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
-DIGITS = 1e-12  # entries of a direction below this, where nothing varies, are rounding
-UNITS = 1000  # ratio of spreads from which one column decides for all
-WIDE = {  # what a concept that spans everything has too many of, and what to do
-    "classes": ("classes", "Take fewer classes, concept_type='continuous' for numbers"),
-    "labels": ("labels", "Take fewer labels"),
-    "continuous": ("columns", "Take fewer columns of the concept"),
-}
 
 ERASERS: dict[str, type[BaseEraser]] = {}
 
@@ -523,39 +514,14 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             certificate = self._certify(erasure, own, data, kept)
             if certificate is not None and seen.own is not seen.moments and seen.pool is not None:
                 certificate = replace(certificate, rows=_of_labelled_rows(seen.pool))
-            self._caution(own, kept)
+            if kept is not None and self._certifies():
+                caution_of_nothing_left(type(self).__name__, own, kept, stacklevel=3)
+            if self._depends_on_units():
+                caution_of_units(type(self).__name__, own, stacklevel=3)
             if data is not None and certificate is not None and certificate.erased:
                 self._caution_of_rounding(erasure, data, own)
             meta = self._meta(seen, solution, kept)
             return erasure.with_meta(meta), certificate, solution
-
-    def _caution(self, moments: Moments, kept: Kept | None) -> None:
-        """Warn where the result is not what people expect."""
-        if kept is not None and kept.average < LITTLE and self._certifies():
-            parts, remedy = WIDE[moments.kind]
-            warnings.warn(
-                NothingLeft(
-                    f"{type(self).__name__} leaves {100 * kept.average:.2g} % of the variance of "
-                    "the average column: all rows become nearly the same row. The "
-                    f"concept ({len(moments.labels)} {parts}) spans what the "
-                    f"{kept.n_features} columns hold. {remedy}, or a lower rank"
-                ),
-                stacklevel=4,
-            )
-        spreads = np.sqrt(moments.squares / moments.weight)
-        digits = max(ROUNDING, 8 * moments.eps)
-        spreads = np.sort(spreads[spreads > digits * np.abs(moments.mean_x)])  # others do not vary
-        spreads = spreads[int(DEAD * spreads.size) :]
-        if self._depends_on_units() and spreads.size and spreads.max() > UNITS * spreads.min():
-            warnings.warn(
-                UnitsMatter(
-                    f"{type(self).__name__} depends on the units of the columns, and their spreads "
-                    f"differ by a factor of {spreads.max() / spreads.min():.2g}: the widest column "
-                    "decides what is erased. Standardise the columns first, or take LEACE() or "
-                    "RLACE(scale='std'), which do not depend on units"
-                ),
-                stacklevel=4,
-            )
 
     def _caution_of_rounding(self, erasure: Map, data: Data, moments: Moments) -> None:
         """Warn where rows of a narrow type will show the concept once they are rounded to it."""
@@ -580,7 +546,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             taken = slice(None) if s > 0 else slice(0)  # nothing is read at strength 0
             left, right = s * solution.left[:, taken], solution.right[taken]
             if solution.center is not None:
-                left, right = _without_digits(left, right, moments.squares == 0)
+                left, right = without_digits(left, right, moments)
                 if s == 1:
                     left, right = with_emptied_columns(left, right, seen.with_covariances)
             return Erasure(left, right, solution.center)
@@ -656,16 +622,4 @@ def _of_labelled_rows(pool: PoolRecord) -> str:
         f"these are the {pool.n_labelled:,} labelled rows alone: removed exactly is the covariance "
         f"estimated with {pool.n_pool:,} rows without labels, which is nearer to that of new rows; "
         "on the labelled ones it leaves their sampling error"
-    )
-
-
-def _without_digits(left: Array, right: Array, constant: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Factors that leave constant columns alone where rounding alone would write to them.
-
-    Scaled by its spread of 1e-17, such a column would show all that was taken from the others.
-    """
-    size = np.abs(left).max(axis=0, initial=0.0)
-    rounding = constant[:, None] & (np.abs(left) <= DIGITS * size)
-    return np.where(rounding, 0.0, left), np.where(
-        rounding.T & (np.abs(right) <= DIGITS), 0.0, right
     )

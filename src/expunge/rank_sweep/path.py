@@ -9,6 +9,7 @@ import numpy as np
 
 from expunge.audit.protocols import Sizes
 from expunge.concept import Concept
+from expunge.erasers.cautions import caution_of_units
 from expunge.game.losses import Loss
 from expunge.inputs import (
     ConceptType,
@@ -112,6 +113,7 @@ def rank_path(
         rows, concept, weights, X_test, y_test, probes=probes, sizes=sizes, leak=leak, seed=seed
     )
     sweep = Sweep(rows, concept, weights, loss, fit_intercept, alpha, tol, rng)
+    caution_of_units("rank_path", sweep.moments, stacklevel=2)
     visited = sorted({sweep.own_rank if rank == "auto" else rank for rank in wanted})
     points, erasures = [], []
     with Progress("rank path", len(visited) + 1, verbose) as progress:
@@ -123,10 +125,10 @@ def rank_path(
             score = sweep.score()
             kept = sweep.variance_kept()
             points.append(
-                PathPoint(rank, sweep.found.loss, score, linear, fresh, kept, sweep.solver)
+                PathPoint(rank, sweep.left.loss, score, linear, fresh, kept, sweep.solver)
             )
             erasures.append(erasure)
-            progress.update(count, f"rank {rank}, loss {sweep.found.loss:.4g}")
+            progress.update(count, f"rank {rank}, loss {sweep.left.loss:.4g}")
     return RankPath(
         points=tuple(points),
         erasures=tuple(erasures),

@@ -25,7 +25,8 @@ class PathPoint:
     ----------
     rank : int
     loss : float
-        Mean loss of the best linear predictor on the erased rows of the fit: the value of the game.
+        Mean loss of the best linear predictor on the erased rows of the fit; its coefficients are
+        charged `alpha` of the variance of each column, as in a certificate.
     score : float
         Its balanced accuracy (R² for numbers) on the same rows, answers taken relative to those of
         a predictor that ignores x.

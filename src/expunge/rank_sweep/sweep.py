@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from expunge._version import __version__
 from expunge.concept import Concept
+from expunge.emptied import with_emptied_columns, without_digits
 from expunge.erasers.solution import check_varies
 from expunge.erasure import Erasure
 from expunge.game.closed_form import ClosedForm
+from expunge.game.kept import kept_in_moments
 from expunge.game.losses import Loss, loss_for
-from expunge.game.predictor import Predictor, Problem, fit_predictor
+from expunge.game.predictor import Problem, fit_predictor
 from expunge.game.result import SolveResult
 from expunge.game.solver import Game, SolveOptions
 from expunge.game.subspace_ascent import SubspaceAscent
@@ -27,7 +29,7 @@ DIGITS = 9  # of scores that are compared
 
 
 class Sweep:
-    """The state of a sweep: the current subspace and the predictor it leaves.
+    """The state of a sweep: the current subspace and the best predictor it leaves, `left`.
 
     Parameters
     ----------
@@ -57,18 +59,18 @@ class Sweep:
         self.tol = tol
         self.rng = rng
         smooth = loss_for(loss, concept.kind, concept.width).smoothed
-        self.problem = Problem(
-            rows,
-            concept,
-            smooth,
-            self.moments,
-            weights=weights,
-            alpha=alpha,
-            fit_intercept=fit_intercept,
-        )
+        self._terms: dict[str, Any] = {
+            "rows": rows,
+            "concept": concept,
+            "loss": smooth,
+            "moments": self.moments,
+            "weights": weights,
+            "alpha": alpha,
+            "fit_intercept": fit_intercept,
+        }
+        self.problem = Problem(**self._terms)
         self.solver = "none"
-        self.U = np.zeros((rows.n_features, 0))
-        self.found = self._train(self.U)
+        self._use(np.zeros((rows.n_features, 0)))
 
     @property
     def own_rank(self) -> int:
@@ -88,12 +90,26 @@ class Sweep:
 
     def erasure(self) -> Erasure:
         """The current erasure."""
-        center = self.moments.mean_x if self.problem.fit_intercept else None
-        return Erasure(self.U, self.U.T, center, meta={**self.meta, "solver": self.solver})
+        return self.map.with_meta({**self.meta, "solver": self.solver})
 
-    def _train(self, U: Array) -> Predictor:
+    def _use(self, U: Array) -> None:
+        """Take a subspace as the current one, and train the predictors it leaves.
+
+        One goes on with the search, and is charged in one unit for all columns; the other is
+        charged in each column's own, as in a certificate, and says what is left.
+        """
+        self.U, left, right, center = U, U, U.T, None
+        if self.problem.fit_intercept:
+            left, right = without_digits(U, U.T, self.moments)
+            left, right = with_emptied_columns(left, right, self.moments)
+            center = self.moments.mean_x
+        self.map = Erasure(left, right, center)
         self.problem.set_erasure(Erasure(U, U.T))
-        return fit_predictor(self.problem, tol=1e-8)
+        self.found = fit_predictor(self.problem, tol=1e-8)
+        kept = kept_in_moments(self.moments, self.map)
+        assert kept is not None  # second moments are known
+        own = Problem(**self._terms, erasure=self.map, units=kept.spreads)
+        self.left = fit_predictor(own, tol=1e-8, start=(self.found.coef, self.found.intercept))
 
     def advance(self, rank: int) -> None:
         """Move to a larger rank."""
@@ -103,8 +119,8 @@ class Sweep:
             warm = self._ascend(rank, self._extended(rank))
             fresh = self._ascend(rank, None)
             best = max(warm, fresh, key=lambda r: r.value)
-        self.U, self.solver = best.basis, best.solver
-        self.found = self._train(self.U)
+        self.solver = best.solver
+        self._use(best.basis)
 
     def _ascend(self, rank: int, start: Array | None) -> SolveResult:
         options = SolveOptions(tol=self.tol, rng=self.rng)
@@ -134,12 +150,13 @@ class Sweep:
         the null intercept: the logarithms of the class shares under cross-entropy. So one that
         knows nothing is at chance, however rare a class.
         """
-        coef, center = self.problem.erase_transposed(self.found.coef), self.problem.center
-        S = np.empty((self.rows.n_samples, len(self.found.intercept)))
+        coef, center = self.left.coef, self.problem.center
+        coef = coef - self.map.right.T @ (self.map.left.T @ coef)
+        S = np.empty((self.rows.n_samples, len(self.left.intercept)))
         for lo, X in self.rows.arrays():
             C = np.asarray(X, dtype=np.float64)
             S[lo : lo + len(C)] = (C if center is None else C - center) @ coef
-        S += self.found.intercept
+        S += self.left.intercept
         w = np.ones(len(S)) if self.weights is None else self.weights
         values = self.concept.values
         if self.concept.kind == "continuous":

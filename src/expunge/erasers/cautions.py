@@ -1,0 +1,57 @@
+"""Warnings of fits that would surprise: nothing left, units that decide."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from expunge.errors import NothingLeft, UnitsMatter
+from expunge.game.kept import Kept
+from expunge.moments import Moments
+
+__all__ = ["caution_of_nothing_left", "caution_of_units"]
+
+LITTLE = 0.01  # share of the variance below which nothing to speak of is left
+ROUNDING = 1e-9  # relative to its mean: the spread of a column that is constant
+DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
+UNITS = 1000  # ratio of spreads from which one column decides for all
+WIDE = {  # what a concept that spans everything has too many of, and what to do
+    "classes": ("classes", "Take fewer classes, concept_type='continuous' for numbers"),
+    "labels": ("labels", "Take fewer labels"),
+    "continuous": ("columns", "Take fewer columns of the concept"),
+}
+
+
+def caution_of_nothing_left(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
+    """Warn where an erasure leaves next to nothing of the rows."""
+    if kept.average >= LITTLE:
+        return
+    parts, remedy = WIDE[moments.kind]
+    warnings.warn(
+        NothingLeft(
+            f"{who} leaves {100 * kept.average:.2g} % of the variance of "
+            "the average column: all rows become nearly the same row. The "
+            f"concept ({len(moments.labels)} {parts}) spans what the "
+            f"{kept.n_features} columns hold. {remedy}, or a lower rank"
+        ),
+        stacklevel=stacklevel + 1,
+    )
+
+
+def caution_of_units(who: str, moments: Moments, *, stacklevel: int) -> None:
+    """Warn where columns differ so much in spread that the widest decides what is erased."""
+    spreads = np.sqrt(moments.squares / moments.weight)
+    digits = max(ROUNDING, 8 * moments.eps)
+    spreads = np.sort(spreads[spreads > digits * np.abs(moments.mean_x)])  # others do not vary
+    spreads = spreads[int(DEAD * spreads.size) :]
+    if spreads.size and spreads.max() > UNITS * spreads.min():
+        warnings.warn(
+            UnitsMatter(
+                f"{who} depends on the units of the columns, and their spreads "
+                f"differ by a factor of {spreads.max() / spreads.min():.2g}: the widest column "
+                "decides what is erased. Standardise the columns first, or take LEACE() or "
+                "RLACE(scale='std'), which do not depend on units"
+            ),
+            stacklevel=stacklevel + 1,
+        )
