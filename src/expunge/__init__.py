@@ -39,6 +39,7 @@ from expunge.errors import (
     PoolDiffers,
     RankTruncated,
     RoundingShows,
+    RowsStretched,
     SampleTaken,
     UnitsMatter,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "RayleighEraser",
     "Reproduction",
     "RoundingShows",
+    "RowsStretched",
     "SampleTaken",
     "Solver",
     "SubspaceAscent",

@@ -18,6 +18,7 @@ __all__ = [
     "PoolDiffers",
     "RankTruncated",
     "RoundingShows",
+    "RowsStretched",
     "SampleTaken",
     "UnitsMatter",
 ]
@@ -118,6 +119,10 @@ class UnitsMatter(UserWarning):
 
 class RoundingShows(UserWarning):
     """Rounding erased rows to their type puts part of the concept back."""
+
+
+class RowsStretched(UserWarning):
+    """The erasure makes rows vary far more than they did: what it keeps is next to the concept."""
 
 
 class SampleTaken(UserWarning):

@@ -8,7 +8,8 @@ import sklearn
 from sklearn.exceptions import NotFittedError
 
 import expunge as ex
-from expunge.erasers.base import ERASERS, _without_digits, register
+from expunge.emptied import without_digits
+from expunge.erasers.base import ERASERS, register
 from expunge.game.result import Step
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
@@ -384,11 +385,11 @@ def test_what_leaves_next_to_nothing_is_said(gap, warns):
 def test_digits_in_constant_columns_are_taken_out():
     left = np.array([[1.0, 1e3], [1e-13, 1e-13], [1e-3, 1e-3], [1e-13, 1.0]])
     right = np.array([[0.5, 1e-14, 1e-14, 1e-14], [0.5, 1e-3, 1e-14, 1e-14]])
-    constant = np.array([False, True, True, False])
-    a, b = _without_digits(left, right, constant)
+    moments = ex.Moments.of(np.array([[1.0, 5, 5, 1], [2.0, 5, 5, 3]]), [0, 1])  # two are constant
+    a, b = without_digits(left, right, moments)
     np.testing.assert_array_equal(a, [[1.0, 1e3], [0, 0], [1e-3, 1e-3], [1e-13, 1.0]])
     np.testing.assert_array_equal(b, [[0.5, 0, 1e-14, 1e-14], [0.5, 1e-3, 1e-14, 1e-14]])
-    empty = _without_digits(np.zeros((4, 0)), np.zeros((0, 4)), constant)
+    empty = without_digits(np.zeros((4, 0)), np.zeros((0, 4)), moments)
     assert (empty[0].shape, empty[1].shape) == ((4, 0), (0, 4))
 
 

@@ -176,3 +176,16 @@ def test_weights_count_for_the_task_too():
     again = np.repeat(np.arange(len(X)), w)
     repeated = ex.SPLINCE().fit(X[again], t[again], concept=z[again])
     np.testing.assert_allclose(weighted.erasure_.matrix(), repeated.erasure_.matrix(), atol=1e-9)
+
+
+def test_a_task_next_to_the_concept_stretches_the_rows_and_that_is_said():
+    """Kept in full, it made the rows vary ten thousand times more, without a word."""
+    rng = np.random.default_rng(0)
+    z, n = np.arange(400) % 2, 400
+    X = rng.normal(size=(n, 3)) + np.outer(z, [2.0, 0, 0])
+    task = z + 0.02 * X[:, 1] + 0.01 * rng.normal(size=n)
+    with pytest.warns(ex.RowsStretched, match="task less like the concept"):
+        eraser = ex.SPLINCE().fit(X, task, concept=z)
+    assert eraser.certificate_.erased
+    assert np.var(eraser.transform(X), axis=0).max() > 100 * np.var(X, axis=0).max()
+    ex.LEACE().fit(X, z)  # warnings are errors

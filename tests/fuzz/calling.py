@@ -260,6 +260,7 @@ def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report) ->
         out = _transformed(stream, case, report)
         digits = 1e-9 * np.abs(case.values).max(axis=0)  # of a column that does not vary
         spread = np.maximum(spreads(case.values, case.w), digits + 1e-300).astype(float)
+        spread = np.maximum(spread, spreads(clean, case.w).astype(float))  # of rows it stretches
         apart = float((np.abs(out - clean) / spread).max())
         if stream.rank_ != eraser.rank_ or (apart > 1e-5 and not _tied(eraser, case)):
             ranks = f"ranks {stream.rank_} and {eraser.rank_}"

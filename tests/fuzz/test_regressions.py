@@ -112,6 +112,9 @@ def test_an_outlier_does_not_keep_a_predictor_searching_for_ever():
 
 
 PLANS = {
+    "rows that a task next to the concept stretches, in a stream": Plan(
+        "SPLINCE", 2005157614, Rows(n=116, d=4, gap=0.0), Target("several"), task=True
+    ),
     "a class that hardly varies in one direction keeps a covariance of its own": Plan(
         "QuadraticLEACE", 180088083, Rows(n=31, d=7, gap=0.1), Target("classes", 3)
     ),

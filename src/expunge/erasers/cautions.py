@@ -1,4 +1,4 @@
-"""Warnings of fits that would surprise: nothing left, units that decide."""
+"""Warnings of fits that would surprise: nothing left, rows stretched, units that decide."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import warnings
 
 import numpy as np
 
-from expunge.errors import NothingLeft, UnitsMatter
+from expunge.errors import NothingLeft, RowsStretched, UnitsMatter
 from expunge.game.kept import Kept
 from expunge.moments import Moments
 
-__all__ = ["caution_of_nothing_left", "caution_of_units"]
+__all__ = ["caution_of_change", "caution_of_units"]
 
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
+MUCH = 10  # times the variance from which rows are no longer what they were
 ROUNDING = 1e-9  # relative to its mean: the spread of a column that is constant
 DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
 UNITS = 1000  # ratio of spreads from which one column decides for all
@@ -23,20 +24,28 @@ WIDE = {  # what a concept that spans everything has too many of, and what to do
 }
 
 
-def caution_of_nothing_left(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
-    """Warn where an erasure leaves next to nothing of the rows."""
-    if kept.average >= LITTLE:
-        return
-    parts, remedy = WIDE[moments.kind]
-    warnings.warn(
-        NothingLeft(
-            f"{who} leaves {100 * kept.average:.2g} % of the variance of "
-            "the average column: all rows become nearly the same row. The "
-            f"concept ({len(moments.labels)} {parts}) spans what the "
-            f"{kept.n_features} columns hold. {remedy}, or a lower rank"
-        ),
-        stacklevel=stacklevel + 1,
-    )
+def caution_of_change(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
+    """Warn where an erasure leaves next to nothing of the rows, or makes them far wider."""
+    if kept.average < LITTLE:
+        parts, remedy = WIDE[moments.kind]
+        warnings.warn(
+            NothingLeft(
+                f"{who} leaves {100 * kept.average:.2g} % of the variance of "
+                "the average column: all rows become nearly the same row. The "
+                f"concept ({len(moments.labels)} {parts}) spans what the "
+                f"{kept.n_features} columns hold. {remedy}, or a lower rank"
+            ),
+            stacklevel=stacklevel + 1,
+        )
+    elif kept.average > MUCH:
+        warnings.warn(
+            RowsStretched(
+                f"{who} makes the variance of the average column {kept.average:.2g} times what it "
+                "was: what is to be kept lies next to what is erased, and keeping it stretches "
+                "the rows. Take LEACE, which never does, or a task less like the concept"
+            ),
+            stacklevel=stacklevel + 1,
+        )
 
 
 def caution_of_units(who: str, moments: Moments, *, stacklevel: int) -> None:
