@@ -17,7 +17,11 @@ from expunge._version import __version__
 from expunge.concept import Concept, Kind
 from expunge.conditional import ConditionalErasure
 from expunge.emptied import emptied_when_told, with_emptied_columns, without_digits
-from expunge.erasers.cautions import caution_of_change, caution_of_units
+from expunge.erasers.cautions import (
+    caution_of_stretching,
+    caution_of_units,
+    caution_of_what_is_left,
+)
 from expunge.erasers.from_moments import statistics_of
 from expunge.erasers.pooled_fit import check_groups, grouped, pool_of, pooled, without_missing
 from expunge.erasers.record import columns_record, fit_record, rows_record
@@ -514,7 +518,9 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             if certificate is not None and seen.own is not seen.moments and seen.pool is not None:
                 certificate = replace(certificate, rows=_of_labelled_rows(seen.pool))
             if kept is not None and self._certifies():
-                caution_of_change(type(self).__name__, own, kept, stacklevel=3)
+                caution_of_what_is_left(type(self).__name__, own, kept, stacklevel=3)
+                if seen.task is not None:
+                    caution_of_stretching(type(self).__name__, kept, stacklevel=3)
             if self._depends_on_units():
                 caution_of_units(type(self).__name__, own, stacklevel=3)
             if data is not None and certificate is not None and certificate.erased:

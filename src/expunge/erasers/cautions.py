@@ -10,7 +10,7 @@ from expunge.errors import NothingLeft, RowsStretched, UnitsMatter
 from expunge.game.kept import Kept
 from expunge.moments import Moments
 
-__all__ = ["caution_of_change", "caution_of_units"]
+__all__ = ["caution_of_stretching", "caution_of_units", "caution_of_what_is_left"]
 
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
 MUCH = 10  # times the variance from which rows are no longer what they were
@@ -24,8 +24,8 @@ WIDE = {  # what a concept that spans everything has too many of, and what to do
 }
 
 
-def caution_of_change(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
-    """Warn where an erasure leaves next to nothing of the rows, or makes them far wider."""
+def caution_of_what_is_left(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
+    """Warn where an erasure leaves next to nothing of the rows."""
     if kept.average < LITTLE:
         parts, remedy = WIDE[moments.kind]
         warnings.warn(
@@ -37,12 +37,16 @@ def caution_of_change(who: str, moments: Moments, kept: Kept, *, stacklevel: int
             ),
             stacklevel=stacklevel + 1,
         )
-    elif kept.average > MUCH:
+
+
+def caution_of_stretching(who: str, kept: Kept, *, stacklevel: int) -> None:
+    """Warn where keeping a task makes rows far wider than they were."""
+    if kept.average > MUCH:
         warnings.warn(
             RowsStretched(
                 f"{who} makes the variance of the average column {kept.average:.2g} times what it "
-                "was: what is to be kept lies next to what is erased, and keeping it stretches "
-                "the rows. Take LEACE, which never does, or a task less like the concept"
+                "was: the task lies next to the concept, and keeping one without the other "
+                "stretches the rows. Take LEACE, which never does, or a task less like the concept"
             ),
             stacklevel=stacklevel + 1,
         )
