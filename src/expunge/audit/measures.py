@@ -221,6 +221,9 @@ def measures_of(scores: ProbeScores, truth: Concept) -> dict[str, Measure]:
 def measures_by_column(scores: ProbeScores, truth: Concept) -> dict[int, dict[str, Measure]]:
     """The same for each label that some rows have and some not, or for each column of numbers.
 
+    A label that the rows of some probe could not teach, as all of them had it or none, is left out
+    as long as there are others: of the rows that this probe scored nothing is known.
+
     Parameters
     ----------
     scores : ProbeScores
@@ -234,8 +237,12 @@ def measures_by_column(scores: ProbeScores, truth: Concept) -> dict[int, dict[st
     if truth.kind == "continuous":
         return {j: {"r2": _r2(scores, truth.values, j)} for j in range(truth.width)}
     every, found = np.broadcast_to(scores.prior, scores.values.shape), {}
-    for j in np.flatnonzero(truth.values.std(axis=0) > 0):
+    varying = np.flatnonzero(truth.values.std(axis=0) > 0)
+    taught = varying[((every > 0) & (every < 1)).all(axis=0)[varying]]
+    for j in taught if taught.size else varying:
         s, share = scores.values[:, j], every[:, j]
+        if not taught.size:  # nothing is said of any row
+            s, share = np.zeros_like(s), np.full_like(s, 0.5)
         two = np.column_stack([np.zeros_like(s), s])
         prior = np.column_stack([1 - share, share])
         codes = truth.values[:, j].astype(np.intp)
@@ -272,17 +279,21 @@ def one_class_against_the_rest(scores: ProbeScores, truth: Concept) -> dict[int,
 
 
 def _mean(parts: list[Measure]) -> Measure:
-    """The mean of measures taken on the same rows."""
+    """The mean of measures taken on the same rows.
+
+    Its error is that of the mean influence, and what the errors of the parts have beyond those of
+    their own influences: of few rows, all right or all wrong, these show none.
+    """
     value = float(np.mean([m.value for m in parts]))
     influence = np.mean([m.influence for m in parts], axis=0)
-    plain = Measure.of(value, influence)
-    floor = _length(np.array([m.error for m in parts])) / len(parts)  # if independent
+    shown = [Measure.of(m.value, m.influence).error for m in parts]
+    beyond = [max(m.error**2 - s**2, 0.0) for m, s in zip(parts, shown, strict=True)]
     return Measure.of(
         value,
         influence,
         least=parts[0].least,
         most=parts[0].most,
-        error=max(plain.error, floor) if plain.error == 0 else plain.error,
+        error=float(np.hypot(Measure.of(value, influence).error, np.sqrt(sum(beyond)) / len(parts))),
     )
 
 

@@ -30,8 +30,13 @@ def too_few(part: AuditedRows) -> str:
         if int(np.sum(np.bincount(concept.values) >= 2)) < 2:
             return "they have fewer than two classes with two rows each: too few to probe"
         return ""
-    constant = bool(np.all(concept.values == concept.values[0]))
-    return "the concept is the same on all of them" if constant else ""
+    if np.all(concept.values == concept.values[0]):
+        return "the concept is the same on all of them"
+    if concept.kind == "labels":
+        having = concept.values.sum(axis=0)
+        if not np.any((having >= 2) & (len(part) - having >= 2)):
+            return "no label has two rows with it and two without: too few to probe"
+    return ""
 
 
 def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
@@ -49,11 +54,22 @@ def stratified(concept: Concept, size: int, seed: int) -> NDArray[np.intp]:
     n = concept.n_samples
     if n <= size:
         return np.arange(n)
-    order = np.random.default_rng(seed).permutation(n)
-    if concept.kind == "classes":  # equal steps through rows sorted by class keep the shares
-        order = order[np.argsort(concept.values[order], kind="stable")]
+    order = _by_concept(concept, seed)  # equal steps through rows sorted by class keep the shares
     steps = ((np.arange(size) + 0.5) * n / size).astype(np.intp)
     return np.sort(order[steps])
+
+
+def _by_concept(concept: Concept, seed: int) -> NDArray[np.intp]:
+    """Numbers of the rows in random order, but sorted by class, or by labels, the rarest first."""
+    order = np.random.default_rng(seed).permutation(concept.n_samples)
+    if concept.kind == "continuous":
+        return order
+    values = concept.values[order]
+    if concept.kind == "classes":
+        return order[np.argsort(values, kind="stable")]
+    having = values.sum(axis=0)
+    rarest_last = np.argsort(-np.minimum(having, len(values) - having), kind="stable")
+    return order[np.lexsort(values[:, rarest_last].T)]
 
 
 def groups_of(rows: Rows, ids: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
@@ -80,7 +96,7 @@ def groups_of(rows: Rows, ids: NDArray[Any] | None = None) -> NDArray[np.intp] |
 def fold_numbers(
     concept: Concept, count: int, seed: int, groups: NDArray[np.intp] | None = None
 ) -> NDArray[np.intp]:
-    """The fold of every row: classes are dealt out evenly, and groups stay together.
+    """The fold of every row: classes and rare labels are dealt out evenly, and groups stay together.
 
     Parameters
     ----------
@@ -95,9 +111,7 @@ def fold_numbers(
     int array of shape (n,)
     """
     n = concept.n_samples
-    order = np.random.default_rng(seed).permutation(n)
-    if concept.kind == "classes":
-        order = order[np.argsort(concept.values[order], kind="stable")]
+    order = _by_concept(concept, seed)
     dealt = np.empty(n, dtype=np.intp)
     dealt[order] = np.arange(n) % count
     if groups is None or np.all(groups == groups[0]):
