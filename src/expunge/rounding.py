@@ -6,8 +6,8 @@ was taken away, and e returns it: the predictor's derivative at the null model, 
 
     G = E[e R0ᵀ]        R0 the derivative of the loss in the scores, given by the concept alone.
 
-A few rows tell G well, since e is small where there is little to fear. To second order, and with
-the ridge ρ of a certificate, a predictor Θ then gains
+A few rows tell G well, since e is small where there is little to fear. To second order, with each
+column in units of its own spread, and with the ridge ρ of a certificate, a predictor Θ then gains
 
     -⟨G, Θ⟩ - ½ tr(H Θᵀ Σ Θ) - ½ ρ ‖Θ‖²        Σ = Cov(x' + e), H the curvature of the loss.
 
@@ -37,6 +37,8 @@ __all__ = ["PutBack", "put_back_by_rounding", "rounding_shows", "rows_that_round
 SIZE = 4096  # rows looked at
 GLANCE = 512  # rows that tell whether to look further
 CLEAR = 0.2  # share of the tolerance below which a glance is enough
+LEFT = 0.1  # of the spread of a column: less than it keeps, as long as it still matters
+DUST = 1e-9  # of the size of a column: a spread that is rounding of float64
 FEWEST = 64  # rows below which halves of them tell nothing
 
 
@@ -88,7 +90,7 @@ def rounding_shows(
     moments : Moments, optional
         Of these rows; they often tell that nothing can show, and no row is looked at.
     alpha : float
-        Ridge of the predictor, relative to the mean variance of a column.
+        Ridge of the predictor, relative to the variance of each column.
     tol : float
         What counts as nothing, as a share of the bound. Less than 1e-4 cannot be told from the
         4,096 rows that are looked at, the same ones at every call.
@@ -158,13 +160,13 @@ def _some(n: int, size: int) -> NDArray[np.intp]:
 def _share_at_most(moments: Moments, eps: float, alpha: float) -> float:
     """A bound on the gap as a share of the loss without x, from sums alone.
 
-    The gain is at most ‖G‖²/2ρ, and ‖G‖² <= E‖e‖² E‖R0‖² with ‖e‖ <= ½ eps ‖x'‖. Erasing is
-    taken to no more than double the spread; E‖R0‖² is at most four times the loss without x.
+    The gain is at most Σ Gⱼ²/2ρⱼ, and Gⱼ² <= E eⱼ² E‖R0‖² with |eⱼ| <= ½ eps |x'ⱼ|. Erasing is
+    taken to leave a tenth of each column's spread, and to no more than double it; E‖R0‖² is at most
+    four times the loss without x.
     """
-    spread = moments.trace_xx / moments.weight
-    ridge = alpha * moments.mean_variance
-    square = float(moments.mean_x @ moments.mean_x) + 4 * spread
-    return eps**2 * square / (2 * ridge) if ridge > 0 else 0.0
+    spread = np.sqrt(moments.squares / moments.weight)
+    far = np.abs(moments.mean_x[spread > 0]) / spread[spread > 0]
+    return eps**2 * float(np.sum(far**2 + 4)) / (2 * alpha * LEFT**2)
 
 
 def put_back_by_rounding(
@@ -203,11 +205,10 @@ def put_back_by_rounding(
     if (counted == counted[0]).all():
         return None
     bound, R0, H = _null_model(concept, w / w.sum())
+    unit = _spreads(rounded, w / w.sum())
+    errors, rounded, read = (rounded - exact) / unit, rounded / unit, read * unit[:, None]
     with one_blas_thread():
-        one, two = (
-            _half(rounded[i] - exact[i], rounded[i], R0[i], w[i] / w[i].sum())
-            for i in (first, second)
-        )
+        one, two = (_half(errors[i], rounded[i], R0[i], w[i] / w[i].sum()) for i in (first, second))
         pairs = _gains(one, two, read, H, alpha), _gains(two, one, read, H, alpha)
     own, gains = zip(*pairs, strict=True)
     gap = max(float(np.mean(gains)), 0.0)
@@ -226,6 +227,12 @@ def _erased(erasure: Map, rows: Rows, concept: Concept) -> tuple[Array, Array]:
         known = labels[concept.values] if concept.kind == "classes" else concept.values
         exact = erasure.transform(X, concept=known)
     return exact, rows.rounded(exact)
+
+
+def _spreads(X: Array, w: Array) -> Array:
+    """The unit of each column: its spread, or 1 where it does not vary but for rounding."""
+    spread = np.sqrt(w @ (X - w @ X) ** 2)
+    return np.where(spread > DUST * np.abs(X).max(axis=0), spread, 1.0)
 
 
 def _null_model(concept: Concept, w: Array) -> tuple[float, Array, Array]:

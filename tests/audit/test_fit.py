@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from sklearn.linear_model import LogisticRegression
 
 import expunge as ex
 from expunge.audit.residue import FitSize, expected_residue
@@ -197,7 +198,7 @@ def test_rows_of_the_fit_in_another_form_are_not_called_fresh():
 def test_rows_of_16_bits_are_erased_as_the_fit_saw_them():
     rng = np.random.default_rng(11)
     X, y = draw(rng, 6000, d=20)
-    half = (X + 30).astype(np.float16)
+    half = (X + 10).astype(np.float16)
     erasure = ex.RLACE().fit(half[:3000], y[:3000]).erasure_
     a = ex.audit(erasure, half[:3000], y[:3000], half[3000:], y[3000:], probes="linear")
     assert a.fresh_rows.before["linear"].strongest.low > 0.85
@@ -205,6 +206,29 @@ def test_rows_of_16_bits_are_erased_as_the_fit_saw_them():
     assert same.status == "at chance"
     assert same.strongest.value == pytest.approx(0.5, abs=0.002)
     assert any("16 bits" in note for note in a.to_dict()["data"]["notes"])
+    assert a.verdict.warnings == ()
+
+
+def test_rows_of_16_bits_that_tell_the_concept_once_they_are_rounded_are_named():
+    """It said "at chance" of rows erased in 32 bits, while those that `transform` gives read 80 %."""
+    rng = np.random.default_rng(0)
+
+    def draw_years(n):
+        y = rng.integers(0, 2, n)
+        years = 2010.0 + rng.integers(0, 4, (n, 5)) + (rng.random((n, 5)) < 0.35 * y[:, None])
+        proxy, wide = np.where(rng.random(n) < 0.8, y, 1 - y), 1e4 * rng.normal(size=n)
+        return np.column_stack([years, proxy, wide]).astype(np.float16), y
+
+    (X, y), (F, g) = draw_years(4000), draw_years(4000)
+    with pytest.warns(ex.RoundingShows):  # though one column is wide
+        eraser = ex.LEACE().fit(X, y)
+    clean = [eraser.transform(A).astype(np.float64) for A in (X, F)]
+    mean, spread = clean[0].mean(axis=0), clean[0].std(axis=0)
+    probe = LogisticRegression().fit((clean[0] - mean) / spread, y)
+    assert probe.score((clean[1] - mean) / spread, g) > 0.75
+    a = ex.audit(eraser, X, y, F, g, probes="linear")
+    assert any("written as float16 tell the concept" in said for said in a.verdict.warnings)
+    assert "Warning: Erased rows written as float16" in str(a)
 
 
 def test_tensors_and_frames_are_audited_like_arrays():
@@ -242,3 +266,35 @@ def test_what_is_missing_is_named(changes, words):
         given |= {"y_test": y}
     with pytest.raises(ex.errors.InputError, match=words):
         ex.audit(**(given | changes))
+
+
+def test_new_rows_passed_for_training_beside_rows_of_the_fit_for_testing():
+    """The other way round: it raised a TypeError when it was printed."""
+    rng = np.random.default_rng(0)
+    X, y = draw(rng, 2000, d=5)
+    erasure = ex.LEACE().fit(X[:1000], y[:1000]).erasure_
+    a = ex.audit(erasure, X[1000:], y[1000:], X[:1000], y[:1000], probes="linear")
+    assert a.fresh_rows.after["linear"].n_test == 1000
+    assert "1,000 are known from the fit" in " ".join(str(a).split())
+    assert "in another form" not in a.verdict.headline
+
+
+def test_a_few_rows_that_agree_in_single_precision_do_not_cost_all_others():
+    """Two of 100,000 had the hash of a row of the fit, so 98,000 were called undecided."""
+    rng = np.random.default_rng(0)
+
+    def draw_sparse(n):
+        y, X = rng.integers(0, 2, n), np.zeros((n, 4))
+        X[:, 0] = rng.normal(size=n)
+        X[:, 1:] = rng.exponential(size=(n, 3)) * (rng.random((n, 3)) < 0.03)
+        X[:, 1] += 0.5 * y * (rng.random(n) < 0.1)
+        return X, y
+
+    (X, y), (F, g) = draw_sparse(100_000), draw_sparse(100_000)
+    erasure = ex.LEACE().fit(X, y).erasure_
+    a = ex.audit(erasure, X_test=F, y_test=g, probes=["linear discriminant"])
+    assert a.to_dict()["data"]["n_fresh"] > 99_000
+    # a tenth of the test rows are rows of the fit: those it cannot tell are left out as before
+    F[:10_000], g[:10_000] = X[:10_000], y[:10_000]
+    a = ex.audit(erasure, X_test=F, y_test=g, probes=["linear discriminant"])
+    assert a.to_dict()["data"]["n_undecided"] > 80_000

@@ -101,3 +101,58 @@ def test_compare_marks_it_too():
     marks = {row.method: (row.fresh.status, row.fresh.explained) for row in table.rows}
     assert marks["AllButOne()"] == ("found", False)
     assert marks["LEACE()"] != ("found", False)
+
+
+def rare_labels(n=4000, seed=0):
+    """Labels of which two have two rows each, and rows that know nothing of any."""
+    rng = np.random.default_rng(seed)
+    Z = np.zeros((n, 4), dtype=int)
+    Z[:, 0], Z[:, 3] = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    Z[[5, n // 2 + 500], 1] = 1
+    Z[[7, n // 2 + 1000], 2] = 1
+    return rng.normal(size=(n, 3)), Z
+
+
+def test_a_label_of_one_row_is_not_read_from_rows_that_are_all_the_same():
+    """In the fold with its only row the probe had never met it; that counted as an answer."""
+    X, Z = rare_labels()
+    nothing = ex.Erasure(np.eye(3), np.eye(3), np.zeros(3))
+    a = ex.audit(nothing, X_test=X[2000:], y_test=Z[2000:], probes="linear")
+    assert a.verdict.linear == "at chance"
+    assert a.fresh_rows.after["linear"].strongest.value == pytest.approx(0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_rare_values_in_noise_are_not_found(rows):
+    """Of two rows, both right by luck, an interval may not be narrow."""
+    found = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, sex, race = rng.normal(size=(1000, 5)), rng.integers(0, 2, 1000), np.zeros(1000, int)
+        for value in (1, 2, 3):
+            race[rng.choice(1000, rows, replace=False)] = value
+        a = ex.audit(
+            ex.Erasure.identity(5), X_test=X, y_test={"sex": sex, "race": race}, probes=FEW
+        )
+        found += a.verdict.linear == "found"
+    assert found <= 1
+
+
+def test_labels_too_rare_to_hold_out_are_refused():
+    X, Z = rare_labels()
+    with pytest.raises(ex.InputError, match="no label has two rows with it and two without"):
+        ex.audit(ex.Erasure.identity(3), X_test=X[2000:], y_test=Z[2000:, 1:3], probes=FEW)
+
+
+def test_one_class_is_told_beside_the_chance_of_two():
+    """It said "54.5 % of 'a', 21 % on average; chance 16.7 %" of a measure whose chance is 50."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, 6000)
+    X = rng.normal(size=(6000, 4)) + np.outer(y == 2, [0.6, 0, 0, 0])
+    names = np.array(list("abcdef"))[y]
+    a = ex.audit(ex.Erasure.identity(4), X_test=X, y_test=names, probes=FEW)
+    part = a.fresh_rows.after["linear"].part
+    assert (part.label, part.chance, part.against_rest) == ("c", 0.5, True)
+    assert "for 'c' against the rest (chance 50.0 %)" in a.verdict.headline
+    assert "for all classes (chance 16.7 %)" in a.verdict.headline
+    assert "'c' against the rest: " in str(a)

@@ -56,6 +56,7 @@ def digits(X, rng):
     return X
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.UnitsMatter")  # of the path
 @pytest.mark.parametrize(
     "units", [wide, narrow, nanoseconds, single_seconds, constant, single_constant, digits]
 )

@@ -34,7 +34,9 @@ from expunge.audit.verdict import verdict_of
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_number, check_rng, check_rows
+from expunge.maps import Map
 from expunge.progress import Progress
+from expunge.rounding import rounding_shows
 
 __all__ = ["audit"]
 
@@ -208,7 +210,7 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         facts,
         leak=terms.leak,
         reason=roles.reason,
-        warnings=dependence.warnings,
+        warnings=(*_of_rounding(given), *dependence.warnings),
     )
     sections["limits"] = limits_of(given, verdict)
     sections["settings"] = _settings(terms)
@@ -218,6 +220,22 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         "scikit-learn": sklearn.__version__,
     }
     return Audit(verdict, same, fresh, training, residue, proofs, sections)
+
+
+def _of_rounding(given: Given) -> tuple[str, ...]:
+    """A warning where erased rows of 16 bits tell the concept once they are written as such."""
+    rows, part = given.half, given.last
+    if rows is None or not isinstance(given.subject, Map):
+        return ()
+    back = rounding_shows(given.subject, rows, part.concept)
+    if back is None or not back.shows:
+        return ()
+    return (
+        f"Erased rows written as {rows.dtype} tell the concept again: rounding puts about "
+        f"{100 * back.gap / back.bound:.2g} % of it back, as some columns lie far from zero for "
+        "their spread. All numbers here are of rows erased in 32 bits. Keep erased rows in "
+        "float32, or subtract the mean of each column first.",
+    )
 
 
 def _traced(frontier: Any) -> dict[str, Any] | None:

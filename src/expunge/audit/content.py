@@ -81,6 +81,7 @@ def concept_section(given: Given, roles: Roles) -> dict[str, Any]:
     return {
         "kind": concept.kind,
         "labels": [str(label) for label in concept.labels],
+        "means": means(given.last),
         "train_means": means(roles.fit),
         "test_means": means(given.test if roles.fit is given.train else roles.new),
     }

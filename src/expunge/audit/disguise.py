@@ -16,12 +16,12 @@ more to find. Rows of the fit make them 0, a part of the rows of the fit makes t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
 import scipy.special
+from numpy.typing import NDArray
 
 from expunge.audit.given import AuditedRows
 from expunge.concept import Concept
@@ -42,6 +42,7 @@ EQUAL = 1e-3  # squared distance, in units of its sampling error, that rounding 
 CONVENTION = 1e-6  # a center this close to 0, in spreads, is that of rows that were centred
 MOST = 256  # columns looked at: more tell no more
 CONTRASTS = 8  # columns of the concept looked at
+MEET = 0.5  # share of a product of spreads that rows have in which both are far from the mean
 ROWS_EACH = 10  # rows for each degree of freedom
 RANK = 1e-8  # variances this small, of columns of one spread, relative to the largest are none
 
@@ -103,9 +104,12 @@ def _of_concept(part: AuditedRows) -> tuple[float, float]:
     if not at.size:
         return 1.0, 1.0
     contrasts = Concept.of_numbers(Z[:, at] / spread[at])
-    found = _moments(part.after, contrasts, len(part) // (ROWS_EACH * at.size))
-    if found is None:
+    rows = _some_columns(part.after, len(part) // (ROWS_EACH * at.size))
+    if rows is not None:
+        rows = _met_by_the_concept(rows, contrasts)
+    if rows is None:
         return 1.0, 1.0
+    found = _in_units(rows, contrasts)
     inverse = np.linalg.pinv(found.cov_zz, rcond=RANK, hermitian=True)
     C, explained = found.cov_xz, found.cov_xz @ inverse @ found.cov_xz.T
     roots = _inverse_roots(found.cov_xx - explained, found.eps)
@@ -124,9 +128,10 @@ def _of_center(part: AuditedRows, subject: Any, fitted: int | None) -> tuple[flo
     whole = about.moments(Concept.none(n), second=False)
     if np.all(np.abs(center) <= CONVENTION * np.sqrt(whole.squares / n)):
         return 1.0, 1.0
-    found = _moments(about, Concept.none(n), n // ROWS_EACH)
-    if found is None:
+    rows = _some_columns(about, n // ROWS_EACH)
+    if rows is None:
         return 1.0, 1.0
+    found = _in_units(rows, Concept.none(n))
     roots = _inverse_roots(found.cov_xx, found.eps)
     extra = 1 + n / fitted if fitted else 1.0
     return _judged(n * float(np.sum((found.mean_x @ roots) ** 2)) / extra, roots.shape[1])
@@ -138,19 +143,40 @@ def _judged(statistic: float, freedom: int) -> tuple[float, float]:
     return float(scipy.special.chdtr(freedom, max(statistic, 0.0))), statistic / freedom
 
 
-def _moments(rows: Rows, concept: Concept, most: int) -> Moments | None:
-    """Moments of some of the columns that vary, in units of their spread, in a pass or two."""
+def _some_columns(rows: Rows, most: int) -> Rows | None:
+    """Some of the columns that vary, or None."""
     low, high, _ = extent(rows)
     there = np.flatnonzero(high > low)
     count = min(len(there), MOST, most)
     if count < 1:
         return None
-    at = there[np.linspace(0, len(there) - 1, count).astype(np.intp)]
-    some = ChangedRows(
-        rows, lambda X, index: np.subtract(X[:, at], low[at], dtype=np.float64), alike=True
-    )
-    found = some.moments(concept)
-    found = replace(found, mean_x=found.mean_x + low[at])
+    return _only(rows, there[np.linspace(0, len(there) - 1, count).astype(np.intp)])
+
+
+def _only(rows: Rows, at: NDArray[np.intp]) -> Rows:
+    return ChangedRows(rows, lambda X, index: np.asarray(X[:, at], dtype=np.float64), alike=True)
+
+
+def _met_by_the_concept(rows: Rows, contrasts: Concept) -> Rows | None:
+    """The columns whose rows of large values are met by all parts of the concept, or None.
+
+    A covariance of few rows in a hundred thousand, of a rare class and a column with few entries
+    or far ones, is no sum of many alike: it is next to 0 as long as they do not meet. Then the mean
+    of x̃²z̃² is well below the product of the means of x̃² and of z̃².
+    """
+    moments = rows.moments(contrasts, second=False)
+    Z = contrasts.values - moments.mean_z
+    squares = np.zeros((rows.n_features, Z.shape[1]))
+    for start, X in rows.arrays():
+        squares += np.square(X - moments.mean_x).T @ np.square(Z[start : start + len(X)])
+    alone = np.outer(moments.squares / moments.weight, np.mean(Z**2, axis=0))
+    met = np.flatnonzero(np.all(squares / len(Z) >= MEET * alone, axis=1) & (moments.squares > 0))
+    return _only(rows, met) if met.size else None
+
+
+def _in_units(rows: Rows, concept: Concept) -> Moments:
+    """Moments of columns in units of their spread."""
+    found = rows.moments(concept)
     return found.in_units(found.spreads)
 
 

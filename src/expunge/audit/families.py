@@ -94,15 +94,22 @@ class PartFound:
     limits : Interval
         Of the strongest probe: balanced accuracy, of a class that of "this one or not", or R²; with
         limits that hold for all of them and all probes at once.
+    chance : float
+        Its value without information.
+    against_rest : bool
+        Whether it is a class, told from all the others.
     """
 
     column: int
     label: str
     limits: Interval
+    chance: float
+    against_rest: bool
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return {"column": self.column, "label": self.label, **self.limits.to_dict()}
+        plain = {key: value for key, value in vars(self).items() if key != "limits"}
+        return {**plain, **self.limits.to_dict()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,11 +273,13 @@ def _part_found(
         return None
     tests = sum(len(measures) for measures in apart.values())
     quantile = float(ndtri(1 - (1 - confidence) / (2 * tests)))
+    classes = truth.kind == "classes"
+    chance = 0.5 if classes else chance_of(truth)  # of this one or not
     found = [
-        PartFound(j, str(truth.labels[j]), _largest([m.interval(quantile) for m in measures]))
+        PartFound(j, str(truth.labels[j]), _largest(each), chance, classes)
         for j, measures in apart.items()
+        if (each := [m.interval(quantile) for m in measures])
     ]
-    chance = 0.5 if truth.kind == "classes" else chance_of(truth)  # of this one or not
     found = [part for part in found if status_of(part.limits, chance, leak) == "found"]
     return max(found, key=lambda part: part.limits.low, default=None)
 

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.audit.measures import exact_binomial
 from expunge.audit.repeats import Hashes, by_chance, real_share, repeated, row_hashes
 from expunge.fingerprint import Fingerprint
 from expunge.rows.base import Rows
 
 __all__ = ["Freshness", "fresh_by_ids", "fresh_rows", "share_of_fit", "trusted"]
 
+FEW = 0.01  # share of rows of the fit among those a sketch cannot tell that bends no measure
+SURE = 0.95  # confidence in it
 RARELY = 0.05  # share of chance repeats that may be left out without bending the sample
 ALL = 0.95  # share of rows of the fit from which on all of them are taken to be
 
@@ -33,7 +36,7 @@ class Freshness:
         Test rows that the fingerprint of the erasure recognises.
     n_undecided : int
         Test rows left out because the fingerprint, which keeps a part of a large fit only, cannot
-        tell, while it did recognise others that are not among the training rows.
+        tell, while so many of those it can tell are rows of the fit that some of these may be.
     fingerprint : bool
         Whether the erasure has a fingerprint at all.
     judged_by : {"values", "ids", "trust"}
@@ -166,8 +169,11 @@ def fresh_rows(test: Rows, train: Rows | None, meta: dict[str, Any]) -> Freshnes
         if share < ALL and max(chance) > RARELY:
             return Freshness(np.zeros(len(new), dtype=bool), unclear=True, **counts)
     undecided = np.zeros(len(new), dtype=bool)
-    if np.any(known & ~in_train):  # then the fit had rows that were not passed as X_train
-        undecided = ~(decided | seen)
+    told = decided & ~in_train  # rows of the fit among these were not passed as X_train
+    if known[told].any() or np.any(known & ~in_train):
+        of_those = exact_binomial(int(known[told].sum()), max(int(told.sum()), 1), SURE)
+        if of_those.high > FEW:
+            undecided = ~(decided | seen)
     return Freshness(~(seen | undecided), n_undecided=int(undecided.sum()), **counts)
 
 

@@ -104,8 +104,9 @@ class Given:
         What was passed as rows of the fit.
     test : AuditedRows or None
         What was passed as new rows. One of the two is there.
-    half : bool
-        Whether rows of 16 bits were passed. They are erased in 32, as the fit saw them.
+    half : Rows or None
+        Rows of 16 bits as they were passed, the last ones if there are two sets. They are erased in
+        32, as the fit saw them.
     """
 
     subject: Any
@@ -113,7 +114,7 @@ class Given:
     spectrum: list[float] | None
     train: AuditedRows | None
     test: AuditedRows | None
-    half: bool = False
+    half: Rows | None = None
 
     @property
     def erasure(self) -> Erasure | None:
@@ -175,14 +176,14 @@ def gather(
         "ids": _pair(ids, both, "ids", lone_is_test=True),
     }
     parts: dict[str, AuditedRows] = {}
-    half = several = False
+    half, several = None, False
     for place, (X, y, name) in enumerate(passed):
         named = (y, *(pair[place] for pair in extras.values()))
         X = rows_of_table(X, *named, known=getattr(subject, "columns", None), name=f"X_{name}")
         rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
         if isinstance(y, str):
             concept_type = type_of(concept_type, y)
-        half |= rows.dtype.itemsize == 2
+        half = rows if rows.dtype.itemsize == 2 else None
         y = by_name(y, rows, f"y_{name}")
         split = split_frame(y, "classes" if several else concept_type, f"y_{name}")
         several = split is not None

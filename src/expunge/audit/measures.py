@@ -238,7 +238,8 @@ def measures_by_column(scores: ProbeScores, truth: Concept) -> dict[int, dict[st
         return {j: {"r2": _r2(scores, truth.values, j)} for j in range(truth.width)}
     every, found = np.broadcast_to(scores.prior, scores.values.shape), {}
     varying = np.flatnonzero(truth.values.std(axis=0) > 0)
-    taught = varying[((every > 0) & (every < 1)).all(axis=0)[varying]]
+    some = np.all((every > 0) & (every < 1), axis=0)  # rows with the label, and rows without
+    taught = np.array([j for j in varying if some[j]], dtype=np.intp)
     for j in taught if taught.size else varying:
         s, share = scores.values[:, j], every[:, j]
         if not taught.size:  # nothing is said of any row
@@ -288,13 +289,9 @@ def _mean(parts: list[Measure]) -> Measure:
     influence = np.mean([m.influence for m in parts], axis=0)
     shown = [Measure.of(m.value, m.influence).error for m in parts]
     beyond = [max(m.error**2 - s**2, 0.0) for m, s in zip(parts, shown, strict=True)]
-    return Measure.of(
-        value,
-        influence,
-        least=parts[0].least,
-        most=parts[0].most,
-        error=float(np.hypot(Measure.of(value, influence).error, np.sqrt(sum(beyond)) / len(parts))),
-    )
+    plain, more = Measure.of(value, influence).error, np.sqrt(sum(beyond)) / len(parts)
+    error = float(np.hypot(plain, more))
+    return Measure.of(value, influence, least=parts[0].least, most=parts[0].most, error=error)
 
 
 def _of_classes(S: Array, y: NDArray[Any], prior: Array, in_nats: bool) -> dict[str, Measure]:

@@ -135,7 +135,8 @@ def _all_new(given: Given, train: AuditedRows, test: AuditedRows, *, fresh: bool
     if fresh:
         return _judged(given, part, trusted(len(part), given.meta), renamed=True)
     freshness = fresh_rows(part.before, None, given.meta)
-    looks = _looks(given, test)  # by themselves: others would dilute what they show
+    unknown = test.take(freshness.fresh[len(train) :]) if len(test) else test
+    looks = _looks(given, unknown)  # by themselves: others would dilute what they show
     if looks != "none":
         return Roles(None, None, freshness, None, REASONS[looks], n_test=len(part))
     new, reason = _new(given, part, freshness)

@@ -96,7 +96,7 @@ def groups_of(rows: Rows, ids: NDArray[Any] | None = None) -> NDArray[np.intp] |
 def fold_numbers(
     concept: Concept, count: int, seed: int, groups: NDArray[np.intp] | None = None
 ) -> NDArray[np.intp]:
-    """The fold of every row: classes and rare labels are dealt out evenly, and groups stay together.
+    """The fold of every row: classes and rare labels are dealt out evenly, groups stay together.
 
     Parameters
     ----------

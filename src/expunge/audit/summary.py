@@ -70,7 +70,7 @@ def _head(content: Content) -> Iterator[str]:
         yield f"Fitted with {pool:,} rows without labels"
     shares = "continuous"
     if concept["kind"] != "continuous":
-        means = concept["test_means"] or concept["train_means"]
+        means = concept["test_means"] or concept["train_means"] or concept["means"]
         pairs = [f"{n} {100 * m:.1f} %" for n, m in zip(concept["labels"], means, strict=True)]
         shares = ", ".join(pairs[:6]) + (", ..." if len(pairs) > 6 else "")
     yield from _wrapped(f"Concept: {shares}")
@@ -112,7 +112,11 @@ def _part(result: Content) -> Iterator[str]:
     """Of several labels or numbers the one that is found by itself."""
     if (found := result.get("part")) is not None:
         value, low, high = (in_words(result["statistic"], found[k]) for k in LIMITS)
-        yield f"               most of all {found['label']!r}: {value} [{low}, {high}]"
+        who, more = f"most of all {found['label']!r}", ""
+        if found["against_rest"]:
+            chance = in_words(result["statistic"], found["chance"])
+            who, more = f"{found['label']!r} against the rest", f"; chance {chance}"
+        yield f"               {who}: {value} [{low}, {high}]{more}"
 
 
 def _sampled(result: Content) -> Iterator[str]:
@@ -189,7 +193,7 @@ def _lost(content: Content) -> Iterator[str]:
         if among < there:
             near += f" (of {asked:,} rows, among {among:,} of {there:,})"
         least = damage["least_change"]
-        more = "" if least is None else f" (least possible {least:.4g})"
+        more = "" if least is None else f" (least that erases it from these very rows: {least:.4g})"
         yield from _wrapped(
             f"Lost: {100 * (1 - damage['variance_kept']):.2f} % of the variance; mean squared "
             f"change {damage['mean_squared_change']:.4g}{more}; nearest neighbours kept: {near}"

@@ -169,8 +169,17 @@ def _claim(
         return f"{title}: at chance."
     value = in_words(result.statistic, result.strongest.value)
     if result.part is not None:
-        worst = in_words(result.statistic, result.part.limits.value)
-        value = f"{worst} of {result.part.label!r}, {value} on average"
+        worst, label = in_words(result.statistic, result.part.limits.value), result.part.label
+        if result.part.against_rest:  # by a measure of two, beside one of all classes
+            of_two, of_all = (
+                in_words(result.statistic, chance) for chance in (result.part.chance, result.chance)
+            )
+            value = (
+                f"{worst} for {label!r} against the rest (chance {of_two}), {value} for all "
+                f"classes (chance {of_all})"
+            )
+        else:
+            value = f"{worst} of {label!r}, {value} on average"
     if result.status == "cannot tell":
         least = least_excess(result.chance, leak)
         return (
@@ -194,9 +203,13 @@ def _sentence(result: FamilyResult) -> str:
         ends = (result.part.limits.value, result.part.limits.low, result.part.limits.high)
         worst, least, top = (in_words(result.statistic, x) for x in ends)
         most = f"; most of all {result.part.label!r}: {worst}, between {least} and {top}"
+        if result.part.against_rest:
+            two = in_words(result.statistic, result.part.chance)
+            most = f"; {result.part.label!r} against the rest: {worst}, between {least} and {top}"
+            most += f", chance is {two}"
     return (
-        f"{title} probes: {result.status} ({result.worst}: {value}, between {low} and {high}{most}"
-        f"; chance is {chance}; {result.n_test:,} rows)"
+        f"{title} probes: {result.status} ({result.worst}: {value}, between {low} and {high}; "
+        f"chance is {chance}{most}; {result.n_test:,} rows)"
     )
 
 

@@ -188,9 +188,8 @@ def _losses(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     if found.get("least_change") is not None:
         pairs.append(
             (
-                "Least change that would do",
-                f"{number(found['least_change'], 4)}, for an affine map that leaves nothing linear "
-                "in these rows",
+                "Least change that erases it from these very rows",
+                f"{number(found['least_change'], 4)}, for an affine map fitted on them",
             )
         )
     if found.get("rank_correlation") is not None:

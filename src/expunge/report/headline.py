@@ -68,7 +68,10 @@ def _probe_card(audit: Audit, family: str) -> Card | None:
         )
     ]
     if found.get("part") is not None:
-        facts.append((f"Most of all, {found['part']['label']}", scored(found["part"], statistic)))
+        part, title = found["part"], f"Most of all, {found['part']['label']}"
+        if part.get("against_rest"):
+            title = f"{part['label']} against the rest, chance {score(part['chance'], statistic)}"
+        facts.append((title, scored(part, statistic)))
     if family == "linear" and audit["residue"] is not None:
         facts.append(_expected(audit["residue"], statistic))
     facts.append(("Chance", score(found["chance"], statistic)))
