@@ -210,7 +210,7 @@ def test_rows_of_16_bits_are_erased_as_the_fit_saw_them():
 
 
 def test_rows_of_16_bits_that_tell_the_concept_once_they_are_rounded_are_named():
-    """It said "at chance" of rows erased in 32 bits, while those that `transform` gives read 80 %."""
+    """It said "at chance" of rows erased in 32 bits; those that `transform` gives read 80 %."""
     rng = np.random.default_rng(0)
 
     def draw_years(n):

@@ -125,14 +125,18 @@ def test_what_is_kept_is_what_was_measured():
     assert stream.certificate_.variance_kept == pytest.approx(share, rel=1e-10)
 
 
-def test_whole_numbers_stored_as_floats_are_asked_about():
+def test_whole_numbers_that_look_like_amounts_are_asked_about():
     X, _ = table()
     age = np.random.default_rng(1).integers(20, 70, len(X)).astype(float)
-    with pytest.warns(ex.NumbersAsClasses, match=r"50 different values.*continuous"):
-        ex.inputs.check_concept(age, len(X))
+    for amounts in (age, age.astype(int), 10 * (age - 20).astype(np.int16), age - 20):
+        with pytest.warns(ex.NumbersAsClasses, match=r"50 different values.*continuous"):
+            ex.inputs.check_concept(amounts, len(X))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ex.inputs.check_concept(age.astype(int), len(X))  # whole numbers are classes
+        ex.inputs.check_concept(age.astype(int) - 20, len(X))  # 0, 1, 2, ... count classes
+        ex.inputs.check_concept(age.astype(int) - 19, len(X))
+        ex.inputs.check_concept(age.astype(int).astype(str), len(X))
+        ex.inputs.check_concept(age.astype(int) % 3 + 7, len(X))
         ex.inputs.check_concept(age % 3, len(X))  # as 0.0, 1.0, 2.0 are
         ex.inputs.check_concept(age, len(X), concept_type="classes")
         ex.inputs.check_concept(age, len(X), concept_type="continuous")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -181,6 +181,8 @@ def gather(
         named = (y, *(pair[place] for pair in extras.values()))
         X = rows_of_table(X, *named, known=getattr(subject, "columns", None), name=f"X_{name}")
         rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
+        if concept_type == "auto":
+            concept_type = _kinds_of_the_fit(y, meta)
         if isinstance(y, str):
             concept_type = type_of(concept_type, y)
         half = rows if rows.dtype.itemsize == 2 else None
@@ -189,12 +191,32 @@ def gather(
         several = split is not None
         y = y if split is None else split
         own = {key: by_name(pair[place], rows, key) for key, pair in extras.items()}
-        known_kind = (meta.get("concept") or {}).get("kind")
+        known = meta.get("concept") or {}
         parts[name] = _checked_part(
-            subject, rows, y, name, own, parts.get("train"), concept_type, known_kind
+            subject,
+            rows,
+            y,
+            name,
+            own,
+            parts.get("train"),
+            concept_type,
+            known.get("kind"),
+            len(known.get("labels", ())),
         )
     _check_ids_agree([part.ids for part in parts.values() if part.ids is not None])
     return Given(subject, meta, spectrum, parts.get("train"), parts.get("test"), half)
+
+
+def _kinds_of_the_fit(y: Any, meta: Mapping[str, Any]) -> Any:
+    """Which of several concepts by name the fit took for numbers; "auto" where it says nothing."""
+    known = meta.get("concept") or {}
+    if known.get("kind") != "continuous":
+        return "auto"
+    if isinstance(y, str):
+        y = [y]
+    names = y if isinstance(y, Mapping | list | tuple) else getattr(y, "columns", ())
+    named = [name for name in names if isinstance(name, str) and name in known.get("labels", ())]
+    return dict.fromkeys(named, "continuous") or "auto"
 
 
 def _check_passed(X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> None:
@@ -222,6 +244,7 @@ def _checked_part(
     first: AuditedRows | None,
     concept_type: ConceptType,
     known_kind: ConceptType | None,
+    n_known: int,
 ) -> AuditedRows:
     """Rows with all that belongs to them; classes in the codes of the first rows, if any."""
     n = rows.n_samples
@@ -237,7 +260,8 @@ def _checked_part(
     which = "training" if name == "train" else "test"
     if first is None:
         several = split_concepts(y, n) is not None
-        single = known_kind == "labels" and np.ndim(y) == 1  # one of the concepts erased together
+        together = known_kind == "labels" or (known_kind == "continuous" and n_known > 1)
+        single = together and np.ndim(y) == 1  # one of the concepts erased together
         known = concept_type == "auto" and known_kind and not several and not single
         kind = known_kind if known and known_kind else concept_type
         concept = check_concept(y, n, concept_type=kind, name=f"y_{name}", owner="An audit")

@@ -46,7 +46,7 @@ ConceptKind = Literal["auto", "classes", "labels", "continuous"]
 ConceptType = ConceptKind | Mapping[str, ConceptKind]  # of one concept, or of several by name
 
 EXACT = 2.0**53  # floats beyond this are all whole
-MANY = 20  # classes from which whole numbers stored as floats look like amounts
+MANY = 20  # classes from which whole numbers may be amounts
 COUNTED = 1 << 16  # a range of whole numbers in which counting beats sorting
 
 OF_TARGET_TYPE: dict[str, str] = {
@@ -348,15 +348,24 @@ def check_classes(
             f"{len(labels)} classes in {n_samples} rows",
             "Pass labels that repeat; if they are numbers, say concept_type='continuous'",
         )
-    if concept_type == "auto" and dtype.kind == "f" and len(labels) > MANY:
+    many = len(labels) > MANY and (whole or dtype.kind == "f")  # a chunk may lack codes
+    if concept_type == "auto" and many and _like_amounts(labels, dtype):
         warnings.warn(
             NumbersAsClasses(
-                f"{name} holds whole numbers as floats with {len(labels)} different values; "
+                f"{name} holds whole numbers with {len(labels)} different values; "
                 "they are taken for classes. Say concept_type='continuous' if they are "
                 "amounts, or concept_type='classes' if they are not"
             ),
             stacklevel=6,
         )
+
+
+def _like_amounts(labels: tuple[Label, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether whole numbers may be amounts: floats, or integers that do not count from 0 or 1."""
+    if dtype.kind not in "iu":
+        return dtype.kind == "f"
+    low, high = min(map(int, labels)), max(map(int, labels))
+    return low not in (0, 1) or high - low >= 2 * len(labels)
 
 
 def _columns(
