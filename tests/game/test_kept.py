@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import expunge as ex
+from expunge.game import kept
 from expunge.game.kept import kept_in_moments, kept_in_rows, least_spreads, rows_to_look_at
 from expunge.inputs import check_concept, check_rows
 
@@ -82,12 +83,13 @@ def test_a_told_erasure_is_told():
     assert found.variance < 1
 
 
-def test_many_rows_are_sampled_and_scaled_to_all():
+def test_many_rows_are_sampled_and_scaled_to_all(monkeypatch):
     """The share is that of the sample; the spread is that share of the spread of all rows."""
+    monkeypatch.setattr(kept, "FEW", 0)
     X, y = setting(n=5000)
     rows, concept, erasure = check_rows(X), check_concept(y, len(X)), some_erasure()
     for w in (None, np.random.default_rng(0).uniform(0.1, 9, 5000)):
-        moments = rows.moments(concept, w)
+        moments = rows.moments(concept, w, second=False)
         at = rows_to_look_at(5000, w)
         before, after = variances(X[at]), variances(erasure(X)[at])
         found = kept_in_rows(rows, erasure, moments, concept, w)
@@ -95,8 +97,15 @@ def test_many_rows_are_sampled_and_scaled_to_all():
         spreads = np.sqrt(np.minimum(share, 1) * variances(X, w)[:4])
         np.testing.assert_allclose(found.spreads[:4], spreads, rtol=1e-9)
         assert found.variance == pytest.approx(after.sum() / before.sum(), rel=1e-9)
+        assert found.sampled
         truth = variances(erasure(X), w).sum() / variances(X, w).sum()
         assert found.variance == pytest.approx(truth, rel=0.05)
+        for exact in (
+            kept_in_rows(rows, erasure, rows.moments(concept, w), concept, w),
+            kept._of_all(rows, erasure, moments, concept, w),
+        ):
+            assert not exact.sampled
+            assert exact.variance == pytest.approx(truth, rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

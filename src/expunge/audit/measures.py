@@ -287,10 +287,10 @@ def _mean(parts: list[Measure]) -> Measure:
     """
     value = float(np.mean([m.value for m in parts]))
     influence = np.mean([m.influence for m in parts], axis=0)
-    shown = [Measure.of(m.value, m.influence).error for m in parts]
-    beyond = [max(m.error**2 - s**2, 0.0) for m, s in zip(parts, shown, strict=True)]
-    plain, more = Measure.of(value, influence).error, np.sqrt(sum(beyond)) / len(parts)
-    error = float(np.hypot(plain, more))
+    shown = np.array([Measure.of(m.value, m.influence).error for m in parts])
+    stated = np.array([m.error for m in parts])
+    beyond = np.sqrt(np.maximum(stated - shown, 0.0)) * np.sqrt(stated + shown)  # of squares
+    error = float(np.hypot(Measure.of(value, influence).error, _length(beyond) / len(parts)))
     return Measure.of(value, influence, least=parts[0].least, most=parts[0].most, error=error)
 
 

@@ -71,6 +71,8 @@ class Certificate:
         Share of the variance of the rows that is left after the erasure.
     columns_kept : int or None
         Columns that keep at least a hundredth of their variance.
+    kept_sampled : bool
+        Whether the two are estimates from some of the rows.
     rows : str
         Which rows it speaks of, if not simply those of the fit.
     ridges : array of shape (d,)
@@ -91,6 +93,7 @@ class Certificate:
     worst: Label | None = None
     variance_kept: float | None = None
     columns_kept: int | None = None
+    kept_sampled: bool = False
     rows: str = ""
     ridges: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
@@ -109,6 +112,7 @@ class Certificate:
             ridges=self.alpha * kept.spreads**2,
             variance_kept=kept.variance,
             columns_kept=kept.columns,
+            kept_sampled=kept.sampled,
         )
 
     def __str__(self) -> str:
@@ -127,10 +131,9 @@ class Certificate:
         if self.rows:
             lines.append(f"rows: {self.rows}")
         if self.variance_kept is not None:
-            lines.append(
-                f"kept: {100 * self.variance_kept:.3g} % of the variance, {self.columns_kept} of "
-                f"{len(self.ridges)} columns"
-            )
+            share = f"{'about ' if self.kept_sampled else ''}{100 * self.variance_kept:.3g}"
+            columns = f"{self.columns_kept} of {len(self.ridges)} columns"
+            lines.append(f"kept: {share} % of the variance, {columns}")
         return "\n".join(lines)
 
 
@@ -455,5 +458,6 @@ def _certificate(
         worst=worst,
         variance_kept=None if kept is None else kept.variance,
         columns_kept=None if kept is None else kept.columns,
+        kept_sampled=kept is not None and kept.sampled,
         ridges=alpha * units**2,
     )

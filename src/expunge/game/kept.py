@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from expunge.rows.base import Rows
 
 __all__ = ["LEAST", "Kept", "kept_in_moments", "kept_in_rows", "least_spreads", "rows_to_look_at"]
 
-ROWS = 1024  # looked at: a share of variance needs no more
+ROWS = 1024  # looked at: a share of variance needs no more, but of heavy tails
+FEW = 1_000_000  # numbers of which all are looked at
+OFF = 2  # times the variance of a column that a sample may be off by to be one of all rows
 GONE = 0.01  # share of its variance below which a column is no longer there
 ROUNDING = 1e-12  # what sums in float64 may add to a column that does not vary
 FAR = 1e-9  # the same relative to the mean, of which every row carries rounding
@@ -42,6 +44,8 @@ class Kept:
         Columns that keep at least a hundredth of their variance; one that never varied is kept.
     least : array of shape (d,)
         The smallest spread that could be told from rounding; 0 where there was none before.
+    sampled : bool
+        Whether all this is an estimate from some of the rows.
     """
 
     spreads: Array
@@ -49,6 +53,7 @@ class Kept:
     average: float
     columns: int
     least: Array
+    sampled: bool = False
 
     @property
     def n_features(self) -> int:
@@ -63,7 +68,10 @@ class Kept:
 def kept_in_rows(
     rows: Rows, erasure: Any, moments: Moments, concept: Concept, weights: Array | None
 ) -> Kept:
-    """What is left, estimated from up to 1,024 rows that represent all.
+    """What is left, estimated from up to 1,024 rows that represent all, or from all.
+
+    From all of them where they are few numbers, where second moments tell, and where the variance
+    of a column is that of a few rows, which a sample misses: heavy tails, flags rarely set.
 
     Parameters
     ----------
@@ -80,6 +88,9 @@ def kept_in_rows(
     Kept
     """
     index = rows_to_look_at(rows.n_samples, weights)
+    sampled = len(index) < (rows.n_samples if weights is None else np.count_nonzero(weights))
+    if sampled and rows.in_memory and rows.n_samples * rows.n_features <= FEW:
+        return _of_all(rows, erasure, moments, concept, weights)
     X = np.asarray(rows.take(index).array(), dtype=np.float64)
     few = weights is not None and len(index) == np.count_nonzero(weights)
     w = weights[index] if few and weights is not None else np.ones(len(index))
@@ -95,7 +106,38 @@ def kept_in_rows(
         A -= w @ A
         return np.asarray(w @ np.square(A, out=A))
 
-    return _kept(variances(X), variances(clean), moments)
+    before = variances(X)
+    if not sampled:
+        return _kept(before, variances(clean), moments)
+    found = replace(_kept(before, variances(clean), moments), sampled=True)
+    if isinstance(erasure, Erasure) and (exact := kept_in_moments(moments, erasure)) is not None:
+        return replace(exact, spreads=found.spreads)
+    whole = moments.squares / moments.weight
+    if rows.in_memory and np.any((before * OFF < whole) | (before > OFF * whole)):
+        return _of_all(rows, erasure, moments, concept, weights)
+    return found
+
+
+def _of_all(
+    rows: Rows, erasure: Any, moments: Moments, concept: Concept, weights: Array | None
+) -> Kept:
+    """What is left of all rows, in a pass; those without weight count for nothing."""
+    w = np.ones(rows.n_samples) if weights is None else weights
+    w, shift = w / w.sum(), moments.mean_x
+    sums = np.zeros((2, 2, rows.n_features))  # before and after: first and second moments
+    for start, block in rows.arrays():
+        part = slice(start, start + len(block))
+        X = np.asarray(block, dtype=np.float64)
+        if erasure.needs_concept:
+            clean = erasure.transform_known(X, concept.take(np.arange(part.start, part.stop)))
+        else:
+            clean = erasure.transform(X)
+        for at, A in enumerate((X, clean)):
+            A = A - shift
+            sums[at] += w[part] @ A, w[part] @ A**2
+    before, after = (np.maximum(squares - means**2, 0.0) for means, squares in sums)
+    before = np.where(moments.squares > 0, before, 0.0)
+    return _kept(before, after, moments)
 
 
 def rows_to_look_at(n_samples: int, weights: Array | None) -> NDArray[np.intp]:
