@@ -5,6 +5,7 @@ import pytest
 
 import expunge as ex
 from expunge.audit.dependence import groups_telling
+from expunge.audit.near_copies import share_in_bunches
 from expunge.audit.repeats import beyond_chance, by_chance, row_hashes
 from expunge.inputs import check_concept, check_rows
 from expunge.report import render
@@ -155,3 +156,40 @@ def test_copies_in_a_fit_make_its_sampling_error_larger():
     a = ex.audit(told, *four, *new, probes=LINEAR)
     assert a.residue.q == pytest.approx(q[0], rel=0.1)
     assert not any("rows of the fit" in text for text in a.verdict.warnings)
+
+
+def takes(rng, n, *, things=400, d=60, noise=1e-3):
+    """Many takes of few things, whose label is that of the thing."""
+    label = rng.integers(0, 2, things)
+    Z = rng.normal(size=(things, d)) + np.outer(label, 0.5 * (np.arange(d) < 10))
+    which = rng.integers(0, things, n)
+    return Z[which] + noise * rng.normal(size=(n, d)), label[which], which
+
+
+@pytest.mark.parametrize("things", [400, 4000])
+def test_takes_of_one_thing_are_named(things):
+    """It said "at chance" and nothing else, where new things were read by 62 of 100."""
+    X, y, which = takes(np.random.default_rng(0), 8000, things=things)
+    a = audited(X, y)
+    said_everywhere(a, "small bunches", "not independent", "groups=")
+    assert a.to_dict()["data"]["dependence"]["bunches"]["fresh rows"] > 0.5
+    told = audited(X, y, ids=(which[:4000], which[4000:]))
+    assert not any("bunches" in text for text in told.verdict.warnings)
+
+
+LOOSE = {
+    "one column": lambda rng: rng.normal(size=(3000, 1)),
+    "two": lambda rng: rng.normal(size=(3000, 2)),
+    "many": lambda rng: rng.normal(size=(3000, 60)),
+    "far": lambda rng: rng.standard_cauchy((3000, 10)),
+    "skewed": lambda rng: np.exp(3 * rng.normal(size=(3000, 10))),
+    "sparse": lambda rng: rng.exponential(size=(3000, 30)) * (rng.random((3000, 30)) < 0.1),
+    "classes apart": lambda rng: (100 * np.eye(20))[np.arange(3000) % 20] + rng.random((3000, 20)),
+    "whole": lambda rng: rng.poisson(3, size=(3000, 5)).astype(float),
+}
+
+
+@pytest.mark.parametrize("rows", LOOSE)
+def test_independent_rows_lie_in_no_bunches(rows):
+    X = LOOSE[rows](np.random.default_rng(0))
+    assert share_in_bunches(check_rows(X)) < 0.25

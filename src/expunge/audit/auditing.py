@@ -31,6 +31,7 @@ from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.audit.roles import Roles, roles_of
 from expunge.audit.sampling import too_few
 from expunge.audit.verdict import verdict_of
+from expunge.audit.written_columns import warning_of_written, written_columns
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_number, check_rng, check_rows
@@ -190,6 +191,9 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         "pca": content.pca_section(shown, terms.seed),
         "v_measure": content.v_measure_section(shown, terms.seed),
     }
+    tested = roles.new or given.last
+    written = written_columns(tested, _names_of_columns(given), terms.seed)
+    sections["written_columns"] = [column.to_dict() for column in written]
     tell("damage")
     sections["damage"] = content.damage_section(shown, terms.seed)
     tell("words")
@@ -210,7 +214,12 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         facts,
         leak=terms.leak,
         reason=roles.reason,
-        warnings=(*_of_rounding(given), *dependence.warnings),
+        warnings=tuple(
+            filter(
+                None,
+                (*_of_rounding(given), warning_of_written(written), *dependence.warnings),
+            )
+        ),
     )
     sections["limits"] = limits_of(given, verdict)
     sections["settings"] = _settings(terms)
@@ -220,6 +229,13 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         "scikit-learn": sklearn.__version__,
     }
     return Audit(verdict, same, fresh, training, residue, proofs, sections)
+
+
+def _names_of_columns(given: Given) -> list[str] | None:
+    """Names of the columns of the fit, where it was given a table."""
+    columns = getattr(given.subject, "columns", None)
+    names = None if columns is None else list(columns.names)
+    return names if names is not None and len(names) == given.first.before.n_features else None
 
 
 def _of_rounding(given: Given) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.given import AuditedRows, Given
+from expunge.audit.near_copies import share_in_bunches
 from expunge.audit.repeats import Excess, beyond_chance, by_chance, row_hashes
 from expunge.audit.roles import SAME, Roles
 from expunge.concept import Concept
@@ -29,6 +30,7 @@ from expunge.rows.lazy_rows import SelectedRows
 __all__ = ["Copies", "Dependence", "Telling", "copies_in", "dependence_of", "groups_telling"]
 
 MANY = 0.01  # share of rows that are copies, from which on it is said
+BUNCHED = 0.5  # share of rows that lie in small bunches, from which on it is said
 MOSTLY = 0.7  # share of the variance of the concept that groups explain
 FEW_GROUPS = 100  # of a class, below which they are no large sample
 TOGETHER = 0.5  # share of rows that are not alone in their group
@@ -95,11 +97,13 @@ class Dependence:
     Attributes
     ----------
     copies, groups : dict from "fresh rows", "rows of the fit" or "rows" to what was found
+    bunches : dict from the same to the share of rows that lie in small bunches
     warnings : tuple of str
     """
 
     copies: dict[str, Copies]
     groups: dict[str, Telling]
+    bunches: dict[str, float]
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +111,7 @@ class Dependence:
         return {
             "copies": {where: asdict(found) for where, found in self.copies.items()},
             "groups": {where: asdict(found) for where, found in self.groups.items()},
+            "bunches": dict(self.bunches),
         }
 
 
@@ -125,6 +130,12 @@ def dependence_of(given: Given, roles: Roles) -> Dependence:
     parts = {FRESH: roles.new, FIT: roles.fit}
     sets = {name: part for name, part in parts.items() if part is not None} or {ROWS: given.first}
     copies, groups, said = dict[str, Copies](), dict[str, Telling](), list[str]()
+    bunches = {
+        where: share_in_bunches(part.before)
+        for where, part in sets.items()
+        if part.ids is None and not (where == FIT and _fitted_by_group(given.meta))
+    }
+    said += [_on_bunches(share, where) for where, share in bunches.items() if share >= BUNCHED][:1]
     for where, part in sets.items():
         if where == FIT and _fitted_by_group(given.meta):
             continue
@@ -137,7 +148,7 @@ def dependence_of(given: Given, roles: Roles) -> Dependence:
         groups[where] = groups_telling(part.concept, part.ids)
         if groups[where].alarming and where == next(iter(sets)):
             said.append(_on_groups(groups[where], where, part.concept, _crossing(roles)))
-    return Dependence(copies, groups, tuple(said))
+    return Dependence(copies, groups, bunches, tuple(said))
 
 
 def copies_in(part: AuditedRows) -> Copies | None:
@@ -240,6 +251,15 @@ def _crossing(roles: Roles) -> str:
     return f"; but {met:,} of the fresh rows are of groups that {learnt} have met" if met else ""
 
 
+def _on_bunches(share: float, where: str) -> str:
+    return (
+        f"About {100 * share:.0f} % of the {where} lie in small bunches, ten times nearer to each "
+        "other than to the next row: they look like takes or near copies of one thing each. Such "
+        "rows are not independent: what holds on them may not hold on new things, and intervals "
+        "are too narrow. Say by groups= (or ids=) which rows belong together, here and in fit."
+    )
+
+
 def _on_copies(found: Copies, where: str) -> str:
     told = f"{found.n - found.n_different:,} of {found.n:,} {where} "
     if found.treated == "apart":
@@ -268,7 +288,7 @@ def _on_copies(found: Copies, where: str) -> str:
         )
     return told + (
         "Here copies count once and are on one side of every probe. Near copies (crops, "
-        "paraphrases, rows of one person) are not noticed: say by groups= (or ids=) which rows "
+        "paraphrases, rows of one person) are not treated so: say by groups= (or ids=) which rows "
         "belong together, here and in fit."
     )
 

@@ -87,10 +87,16 @@ def _on_freshness(roles: Roles) -> list[str]:
         )
     seen = len(freshness.fresh) - int(freshness.fresh.sum())
     if seen and not freshness.unclear:
-        notes.append(
-            f"{seen:,} test rows were left out: {freshness.n_in_train:,} are among the training "
-            f"rows, {freshness.n_known:,} are known from the fit, {freshness.n_undecided:,} may be."
-        )
+        reasons = [
+            f"{count:,} {why}"
+            for count, why in (
+                (freshness.n_in_train, "are among the training rows"),
+                (freshness.n_known, "are known from the fit"),
+                (freshness.n_undecided, "may be rows of the fit"),
+            )
+            if count
+        ]
+        notes.append(f"{seen:,} test rows were left out: {', '.join(reasons)}.")
     return notes
 
 

@@ -1,0 +1,66 @@
+"""Rows that lie in small bunches: takes of one item, crops, paraphrases, rows of one person.
+
+In a bunch of k + 1 rows the k-th neighbour of a row is near and the next one far. Of independent
+rows with a smooth density in D dimensions the distances grow steadily: the chance that the next one
+is `FAR` times as large is FAR^(-kD), a tenth for D = 1 and all k together, and next to none beyond.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expunge.audit.units import own_units
+from expunge.rows.base import Rows
+
+__all__ = ["share_in_bunches"]
+
+FAR = 10.0  # times as far as the last of a bunch: the first row outside of it
+LARGEST = 30  # rows in a bunch
+ASKED = 300  # rows whose neighbours are looked at
+AMONG = (20_000, 2_000)  # rows among which: few, so that large bunches become small ones too
+
+
+def share_in_bunches(rows: Rows, seed: int = 0) -> float:
+    """Share of the rows that lie in a bunch with others, as far as a sample tells.
+
+    Parameters
+    ----------
+    rows : rows of shape (n, d)
+    seed : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.near_copies import share_in_bunches
+    >>> from expunge.inputs import check_rows
+    >>> X = np.random.default_rng(0).normal(size=(900, 6))
+    >>> share_in_bunches(check_rows(X)) < 0.01
+    True
+    >>> share_in_bunches(check_rows(np.repeat(X, 3, axis=0) + 1e-4 * X.repeat(3, 0)[::-1])) > 0.99
+    True
+    """
+    found = 0.0
+    for most in AMONG:
+        some = np.random.default_rng(seed).permutation(rows.n_samples)[:most]
+        if len(some) > 2:
+            found = max(found, _share(np.asarray(rows.take(np.sort(some)).array(), np.float64)))
+    return found
+
+
+def _share(X: NDArray[np.float64]) -> float:
+    from sklearn.neighbors import NearestNeighbors
+
+    units = own_units(X)
+    X = (X - X.mean(axis=0)) / (1.0 if units is None else units)
+    asked = np.linspace(0, len(X) - 1, min(ASKED, len(X))).astype(np.intp)
+    neighbours = NearestNeighbors(n_neighbors=min(LARGEST + 2, len(X)), algorithm="brute").fit(X)
+    near = neighbours.kneighbors(X[asked])[1]
+    pairs = zip(near, asked, strict=True)  # differences first: no digits are lost
+    distances = np.sort([np.linalg.norm(X[at] - X[i], axis=1) for at, i in pairs], axis=1)
+    last, following = distances[:, :-1], distances[:, 1:]
+    return float(np.mean(np.any((last > 0) & (following > FAR * last), axis=1)))

@@ -1,0 +1,125 @@
+"""Columns that next to no rows have anything in, and that tell the concept after erasure.
+
+An oblique erasure takes from a column what the concept says of it, as read from all columns. Where
+a flag is set in a few rows of the fit, that is a trace of the others in every row; on new rows, in
+which the flag is not set, the trace is all there is, and scaled by its spread it tells the concept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from expunge.audit.given import AuditedRows
+from expunge.audit.sampling import stratified
+from expunge.concept import Concept
+from expunge.linalg import Array
+
+__all__ = ["WrittenColumn", "warning_of_written", "written_columns"]
+
+SAME = 0.99  # share of rows with the commonest value, from which a column is nearly empty
+ROWS = 5_000  # looked at
+FEWEST = 100  # rows of a class below which one column tells too little of it
+MORE = 0.05  # area over one half, and over that before erasure, that is said
+ERRORS = 5.0  # the same in standard errors: there are many columns
+NAMED = 3  # columns that the warning names
+
+
+@dataclass(frozen=True)
+class WrittenColumn:
+    """A column that tells the concept by itself only after erasure.
+
+    Attributes
+    ----------
+    column : int
+    name : str
+    before, after : float
+        Area under the curve of the column alone, at least one half; of several classes or labels
+        that which it tells best.
+    """
+
+    column: int
+    name: str
+    before: float
+    after: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self)
+
+
+def written_columns(part: AuditedRows, names: list[str] | None, seed: int) -> list[WrittenColumn]:
+    """Nearly empty columns of these rows that tell the concept by themselves only after erasure.
+
+    Parameters
+    ----------
+    part : AuditedRows
+    names : list of str, optional
+        Of the columns; by default their numbers.
+    seed : int
+
+    Returns
+    -------
+    list of WrittenColumn
+        The one that tells most first. Empty for numbers.
+    """
+    if part.concept.kind == "continuous":
+        return []
+    some = part.take(stratified(part.concept, ROWS, seed))
+    before = some.before.array()
+    empty = _nearly_empty(before)
+    if not empty.size:
+        return []
+    after, found = some.after.array(), []
+    for j in empty:
+        old, new, least = _told_best(before[:, j], after[:, j], some.concept)
+        if new > max(0.5, old) + least:
+            name = str(j) if names is None else names[j]
+            found.append(WrittenColumn(int(j), name, old, new))
+    return sorted(found, key=lambda column: -column.after)
+
+
+def warning_of_written(found: list[WrittenColumn]) -> str:
+    """What to say of such columns; empty where there are none."""
+    if not found:
+        return ""
+    named = ", ".join(
+        f"{c.name!r} (AUC {c.before:.2f} before, {c.after:.2f} after)" for c in found[:NAMED]
+    )
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return (
+        f"Nearly empty columns tell the concept by themselves after erasure, and did not before: "
+        f"{named}{more}. So few rows of the fit have anything in them that what the erasure writes "
+        "there is all that new rows have. Leave such columns out, here and in fit."
+    )
+
+
+def _nearly_empty(X: NDArray[Any]) -> NDArray[np.intp]:
+    """Numbers of the columns in which nearly all rows have the median."""
+    median = np.median(X, axis=0).astype(X.dtype)
+    return np.flatnonzero(np.mean(median == X, axis=0) >= SAME)
+
+
+def _told_best(old: Array, new: Array, concept: Concept) -> tuple[float, float, float]:
+    """Areas before and after for the class or label that the new column tells best; the least."""
+    best = (0.5, 0.5, np.inf)
+    Z = concept.columns()
+    for z in Z.T if Z.shape[1] > 2 or concept.kind == "labels" else Z.T[1:]:
+        p, q = int(z.sum()), int(len(z) - z.sum())
+        if min(p, q) < FEWEST:
+            continue
+        area = _area(new, z, p, q)
+        if area > best[1]:
+            least = max(MORE, ERRORS * float(np.sqrt((p + q + 1) / (12 * p * q))))
+            best = (_area(old, z, p, q), area, least)
+    return best
+
+
+def _area(x: Array, z: Array, p: int, q: int) -> float:
+    """Area under the curve of one column, whichever way round."""
+    below = float(rankdata(x) @ z) - p * (p + 1) / 2
+    return max(below, p * q - below) / (p * q)
