@@ -197,7 +197,7 @@ def fairness_section(
         predicted = logistic_scores(training, X, TASK_RIDGE).argmax(axis=1)
         hits = int(np.sum(predicted == truth))
         gaps = tpr_gaps(labels[truth], labels[predicted], group)
-        low, high = gaps.rms_interval(level=confidence, random_state=seed)
+        low, high = gaps.rms_interval(level=confidence)
         found[stage] = {
             "accuracy": exact_binomial(hits, len(tested), confidence).to_dict(),
             "rms": gaps.rms,
