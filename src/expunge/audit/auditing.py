@@ -14,6 +14,7 @@ from expunge.audit import content
 from expunge.audit.audit_result import Audit
 from expunge.audit.certificates import Certified, certified
 from expunge.audit.dependence import dependence_of
+from expunge.audit.fairness import fairness_section
 from expunge.audit.fit import FitFacts, fit_facts
 from expunge.audit.fresh import Freshness, fingerprints
 from expunge.audit.given import Given, erased_rows, gather
@@ -198,7 +199,7 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
     tell("the task")
     sections["fairness"] = None
     if given.train is not None and given.test is not None:
-        sections["fairness"] = content.fairness_section(
+        sections["fairness"] = fairness_section(
             given.train, given.test, terms.confidence, terms.seed
         )
     verdict = verdict_of(

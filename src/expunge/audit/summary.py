@@ -231,14 +231,20 @@ def _fairness(content: Content) -> Iterator[str]:
     found = content["fairness"]
     if found is None:
         return
-    a, b = found["before"], found["after"]
-    yield from _wrapped(
-        f"Task: accuracy {100 * a['accuracy']['value']:.1f} % -> "
-        f"{100 * b['accuracy']['value']:.1f} %; RMS gap in true positive rate "
-        f"{a['rms']:.3f} [{a['rms_low']:.3f}, {a['rms_high']:.3f}] -> "
-        f"{b['rms']:.3f} [{b['rms_low']:.3f}, {b['rms_high']:.3f}]"
-        f"{_tested(found)}"
+    correct, balanced = (
+        " -> ".join(f"{100 * found[stage][name]['value']:.1f} %" for stage in ("before", "after"))
+        for name in ("accuracy", "balanced_accuracy")
     )
+    rms = " -> ".join(_rms(found[stage]) for stage in ("before", "after"))
+    yield from _wrapped(
+        f"Task: accuracy {correct} (always the commonest class: {100 * found['majority']:.1f} %); "
+        f"balanced accuracy {balanced} (chance {100 * found['chance']:.1f} %); RMS gap in true positive "
+        f"rate {rms}{_tested(found)}"
+    )
+
+
+def _rms(stage: Content) -> str:
+    return f"{stage['rms']:.3f} [{stage['rms_low']:.3f}, {stage['rms_high']:.3f}]"
 
 
 def _tested(found: Content) -> str:

@@ -240,20 +240,21 @@ def _task(audit: Audit, found: Mapping[str, Any]) -> Table:
     rows = []
     for stage in STAGES:
         part = found[stage]
-        accuracy, gaps = part["accuracy"], part["gaps"]
-        text = (
-            cell(scored(accuracy, "accuracy"), accuracy["value"])
-            if isinstance(accuracy, Mapping)
-            else cell(percent(accuracy), accuracy)
-        )
+        shares = [
+            cell(scored(part[name], name), part[name]["value"])
+            for name in ("accuracy", "balanced_accuracy")
+        ]
         rms = f"{part['rms']:.3f} ({part['rms_low']:.3f} to {part['rms_high']:.3f})"
-        rows.append([stage, text, cell(rms, part["rms"]), _signed3(gaps["correlation"])])
+        correlation = _signed3(part["gaps"]["correlation"])
+        rows.append([stage, *shares, cell(rms, part["rms"]), correlation])
     undefined = found["after"]["gaps"]["undefined"]
     left_out = f" {len(undefined)} rates have no rows and are left out." if undefined else ""
     return Table(
-        ["vectors", "accuracy", "RMS gap", "correlation of gap and share"],
+        ["vectors", "accuracy", "balanced accuracy", "RMS gap", "correlation of gap and share"],
         rows,
-        f"RMS gap: root of the mean squared gap over {found['after']['gaps']['n_gaps']} gaps; in "
+        f"Who always answers the commonest class has an accuracy of {percent(found['majority'])}; "
+        f"of balanced accuracy chance is {percent(found['chance'])}. RMS gap: root of the mean "
+        f"squared gap over {found['after']['gaps']['n_gaps']} gaps; in "
         f"brackets {percent(audit['settings']['confidence'], 0)} intervals. Correlation: over "
         f"classes, of the gap with the group's share of the class.{left_out}",
     )

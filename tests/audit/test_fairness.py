@@ -1,0 +1,68 @@
+"""The task of an audit: beside chance, by groups, with few rows, without training rows."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+import expunge as ex
+
+PROBE = ["linear discriminant"]
+FIT, NEW = slice(0, 3000), slice(3000, None)
+
+
+def people(n=6000, seed=0):
+    """Rows, a group, and a task that one in four says yes to, told by the group's own direction."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 3 * group
+    task = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 3.5, "yes", "no")
+    return X, group, task
+
+
+def audited(X, group, task, **options):
+    e = ex.LEACE().fit(X[FIT], group[FIT])
+    pair = task[FIT], task[NEW]
+    return ex.audit(e, X[FIT], group[FIT], X[NEW], group[NEW], task=pair, probes=PROBE, **options)
+
+
+def one_line(text):
+    return re.sub(r"\s+", " ", text)
+
+
+# -- beside chance -------------------------------------------------------------------------------
+
+
+def test_a_task_that_is_gone_is_seen_to_be_gone(tmp_path):
+    """An accuracy of 70 % after is what always saying no has; that has to stand beside it."""
+    X, group, task = people()
+    a = audited(X, group, task)
+    found = json.loads(a.to_json())["fairness"]
+    assert found["majority"] == np.mean(task[NEW] == "no")
+    assert found["chance"] == 0.5
+    before, after = found["before"]["balanced_accuracy"], found["after"]["balanced_accuracy"]
+    assert before["low"] > 0.8  # it was there
+    assert after["value"] < 0.6
+    assert found["after"]["accuracy"]["value"] > 0.65  # which alone would hide it
+    text = one_line(str(a))
+    assert f"(always the commonest class: {100 * found['majority']:.1f} %)" in text
+    values = [f"{100 * part['value']:.1f} %" for part in (before, after)]
+    assert f"balanced accuracy {values[0]} -> {values[1]} (chance 50.0 %)" in text
+    a.to_html(tmp_path / "a.html")
+    page = one_line(re.sub(r"<[^>]+>", " ", (tmp_path / "a.html").read_text(encoding="utf-8")))
+    assert f"{before['value']:.1%}" in page
+    assert f"commonest class has an accuracy of {found['majority']:.1%}" in page
+    assert "of balanced accuracy chance is 50.0%" in page
+
+
+def test_balanced_accuracy_is_that_of_the_answers():
+    X, group, task = people()
+    found = audited(X, group, task).to_dict()["fairness"]["before"]["balanced_accuracy"]
+    answers = LogisticRegression(C=0.03).fit(X[FIT], task[FIT]).predict(X[NEW])
+    expected = balanced_accuracy_score(task[NEW], answers)
+    assert found["value"] == pytest.approx(expected, abs=0.01)
+    assert found["low"] < found["value"] < found["high"]
