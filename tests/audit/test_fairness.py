@@ -66,3 +66,64 @@ def test_balanced_accuracy_is_that_of_the_answers():
     expected = balanced_accuracy_score(task[NEW], answers)
     assert found["value"] == pytest.approx(expected, abs=0.01)
     assert found["low"] < found["value"] < found["high"]
+
+
+# -- too few of something ------------------------------------------------------------------------
+
+
+def of_groups(names, shares, classes=("no", "yes"), n=6000):
+    """Rows of groups with these shares, and a task that has nothing to do with them."""
+    rng = np.random.default_rng(1)
+    group = rng.choice(names, n, p=shares)
+    code = rng.integers(0, len(classes), n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 3 * (group == names[0])
+    X[np.arange(n), 1 + code] += 1.5
+    return X, group, np.array(classes)[code]
+
+
+def test_rates_of_a_few_rows_are_named_and_left_out(tmp_path):
+    """Two rows all wrong would be a gap of .8, and count as much as that of thousands."""
+    X, group, task = of_groups(["a", "b", "c"], [0.7, 0.298, 0.002])
+    rare = np.flatnonzero(group[NEW] == "c") + 3000
+    group[rare[4:]] = "b"
+    task[rare[:3]], task[rare[3]] = "yes", "no"
+    a = audited(X, group, task)
+    found = json.loads(a.to_json())["fairness"]
+    assert found["least_rows"] == 5
+    assert found["left_out"] == [["no", "c", 1], ["yes", "c", 3]]
+    before = found["before"]
+    kept = [row[:2] for row in before["gaps"]["gaps"]]
+    assert [row[2] for row in before["gaps"]["gaps"]] == [None, None]
+    assert before["gaps"]["n_gaps"] == 4
+    assert before["rms"] == pytest.approx(np.sqrt(np.mean(np.square(kept))))
+    assert before["rms"] < 0.06  # nothing differs between these groups
+    assert before["gaps"]["counts"][1][2] == 3  # the rows are still counted
+    words = "as rates of fewer than 5 rows: no in c (1), yes in c (3)"
+    assert words in one_line(str(a))
+    a.to_html(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "“yes” in “c” (3)" in page
+
+
+def test_where_no_rate_has_enough_rows_there_is_no_gap(tmp_path):
+    X, group, task = of_groups(["a", "b"], [0.6, 0.4])
+    group[NEW] = "a"
+    group[3000:3006] = "b"
+    task[3000:3006] = ["yes", "no"] * 3
+    a = audited(X, group, task)
+    found = json.loads(a.to_json())["fairness"]["after"]
+    assert (found["rms"], found["rms_low"], found["rms_high"]) == (None, None, None)
+    assert "RMS gap in true positive rate not known -> not known" in one_line(str(a))
+    a.to_html(tmp_path / "a.html")
+
+
+@pytest.mark.parametrize(("classes", "there"), [(("no", "yes"), False), (("x", "y", "z"), True)])
+def test_a_correlation_takes_three_classes(classes, there, tmp_path):
+    """Of two classes the gap and the share are two points: it is 1 or -1 whatever they are."""
+    a = audited(*of_groups(["a", "b"], [0.6, 0.4], classes))
+    found = json.loads(a.to_json())["fairness"]
+    assert (found["before"]["gaps"]["correlation"] is not None) == there
+    a.to_html(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert ("correlation of gap and share" in page) == there

@@ -20,11 +20,14 @@ from expunge.audit.probe import Training
 from expunge.audit.probes import PROBES
 from expunge.audit.sampling import stratified
 from expunge.concept import Concept
-from expunge.metrics.fairness import tpr_gaps
+from expunge.metrics.fairness import TprGaps, tpr_gaps
+from expunge.metrics.similarity import pearson
 
 __all__ = ["fairness_section"]
 
 CLASSIFIER = PROBES["logistic regression, ridge 0.01"]
+LEAST_ROWS = 5  # of a class and group, for a rate
+LEAST_CLASSES = 3  # for a correlation
 TASK_ROWS, TASK_TESTED = 20_000, 50_000  # it learns from and is tested on
 
 
@@ -54,7 +57,7 @@ def fairness_section(
         training = Training(train.at(stage).take(learnt).array(), task)
         scores = CLASSIFIER.scores(training, test.at(stage).take(tested).array(), seed)
         found[stage] = _stage(scores, truth, groups, confidence)
-    return found
+    return found | {"least_rows": LEAST_ROWS, "left_out": _few(found["before"]["gaps"])}
 
 
 def _stage(
@@ -62,18 +65,50 @@ def _stage(
 ) -> dict[str, Any]:
     answers = scores.values.argmax(axis=1)
     hits = int(np.sum(answers == truth.values))
-    gaps = tpr_gaps(_names(truth), _names(replace(truth, values=answers)), groups)
-    low, high = gaps.rms_interval(level=confidence)
+    gaps = _of_enough_rows(tpr_gaps(_names(truth), _names(replace(truth, values=answers)), groups))
+    rms, low, high = (
+        None if np.isnan(x) else x for x in (gaps.rms, *gaps.rms_interval(level=confidence))
+    )
     # of the answers as they are: no allowance for the shares of the classes
     plain = measures_of(replace(scores, in_nats=False), truth)["balanced_accuracy"]
     return {
         "accuracy": exact_binomial(hits, truth.n_samples, confidence).to_dict(),
         "balanced_accuracy": plain.interval(simultaneous_quantile([], confidence)).to_dict(),
-        "rms": gaps.rms,
+        "rms": rms,
         "rms_low": low,
         "rms_high": high,
         "gaps": gaps.to_dict(),
     }
+
+
+def _of_enough_rows(found: TprGaps) -> TprGaps:
+    """The same with gaps between rates of `LEAST_ROWS` rows or more only.
+
+    With fewer than three classes it has no correlation: through two points there is always a line.
+    """
+    columns = [found.groups.index(group) for group in found.gap_groups]
+    own = found.counts[:, columns]
+    fewest = np.minimum(own, found.counts.sum(axis=1, keepdims=True) - own)
+    gaps = np.where(fewest < LEAST_ROWS, np.nan, found.gaps)
+    kept = ~np.isnan(gaps)
+    lines = int(kept.any(axis=1).sum()) >= LEAST_CLASSES
+    return replace(
+        found,
+        gaps=gaps,
+        n_gaps=int(kept.sum()),
+        rms=float(np.sqrt(np.mean(gaps[kept] ** 2))) if kept.any() else np.nan,
+        correlation=pearson(gaps[kept], found.shares[kept]) if lines else np.nan,
+    )
+
+
+def _few(gaps: dict[str, Any]) -> list[list[Any]]:
+    """Class, group and rows of the cells with too few rows for a rate."""
+    return [
+        [name, group, rows]
+        for name, counts in zip(gaps["classes"], gaps["counts"], strict=True)
+        for group, rows in zip(gaps["groups"], counts, strict=True)
+        if rows < LEAST_ROWS
+    ]
 
 
 def _names(concept: Concept) -> NDArray[Any]:
