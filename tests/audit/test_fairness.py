@@ -127,3 +127,95 @@ def test_a_correlation_takes_three_classes(classes, there, tmp_path):
     a.to_html(tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert ("correlation of gap and share" in page) == there
+
+
+# -- without training rows, or without anything to test on ---------------------------------------
+
+
+def notes(a):
+    return [note for note in a.to_dict()["data"]["notes"] if "task" in note]
+
+
+def test_with_fresh_rows_alone_the_task_is_learnt_in_turns(tmp_path):
+    X, group, task = people()
+    e = ex.LEACE().fit(X[FIT], group[FIT]).erasure_
+    a = ex.audit(e, X_test=X[NEW], y_test=group[NEW], task=task[NEW], probes=PROBE)
+    found = json.loads(a.to_json())["fairness"]
+    assert (found["folds"], found["n_train"], found["n_test"]) == (5, 2400, 3000)
+    carried = audited(X, group, task).to_dict()["fairness"]
+    assert carried["folds"] == 1
+    for stage in ("before", "after"):
+        for name in ("accuracy", "balanced_accuracy"):
+            value = found[stage][name]["value"]
+            assert value == pytest.approx(carried[stage][name]["value"], abs=0.02)
+            assert found[stage][name]["low"] < value < found[stage][name]["high"]
+        assert found[stage]["rms"] == pytest.approx(carried[stage]["rms"], abs=0.05)
+    assert "Task: accuracy" in str(a)
+    a.to_html(tmp_path / "a.html")
+    assert "in 5 turns" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    same = ex.audit(e, X[NEW], group[NEW], task=task[NEW], probes=PROBE)  # passed as training rows
+    assert json.loads(same.to_json())["fairness"] == found
+
+
+def test_rows_of_one_id_are_on_one_side_of_the_task():
+    """Copies under one id tell the task of each other, which nothing else does."""
+    rng = np.random.default_rng(2)
+    X, group = rng.normal(size=(300, 40)), rng.integers(0, 2, 300)
+    X[:, 0] += group
+    task = rng.integers(0, 2, 300)
+    e = ex.LEACE().fit(rng.normal(size=(300, 40)) + group[:, None], group).erasure_
+    twice = np.repeat(np.arange(300), 4)
+    near = X[twice] + 1e-3 * rng.normal(size=(1200, 40))
+    rows = {"X_test": near, "y_test": group[twice], "task": task[twice], "probes": PROBE}
+    alone = ex.audit(e, **rows).to_dict()["fairness"]
+    grouped = ex.audit(e, **rows, ids=twice).to_dict()["fairness"]
+    assert alone["before"]["accuracy"]["value"] > 0.58
+    assert grouped["before"]["accuracy"]["value"] < 0.55
+
+
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_with_rows_of_the_fit_alone_a_note_says_what_to_pass(name):
+    X, group, task = people()
+    e = ex.LEACE().fit(X[FIT], group[FIT]).erasure_
+    given = {f"X_{name}": X[FIT], f"y_{name}": group[FIT]}
+    a = ex.audit(e, **given, task=task[FIT], probes=PROBE)
+    assert a.to_dict()["fairness"] is None
+    (note,) = notes(a)
+    assert "it takes fresh rows. Pass rows that were not in the fit as X_test and y_test." in note
+    assert note in one_line(str(a))
+
+
+def test_test_rows_of_one_group_are_no_error():
+    X, group, task = people()
+    e = ex.LEACE().fit(X[FIT], group[FIT]).erasure_
+    one = np.flatnonzero(group[NEW] == 0) + 3000
+    pair = task[FIT], task[one]
+    a = ex.audit(e, X[FIT], group[FIT], X[one], group[one], task=pair, probes=PROBE)
+    assert a.to_dict()["fairness"] is None
+    assert "one class of the concept only" in notes(a)[0]
+
+
+def test_a_concept_of_numbers_has_no_groups_and_a_note():
+    X, _, task = people()
+    z = X[:, 1] + 0.1
+    e = ex.LEACE().fit(X[FIT], z[FIT])
+    pair = task[FIT], task[NEW]
+    a = ex.audit(e, X[FIT], z[FIT], X[NEW], z[NEW], task=pair, probes="linear")
+    assert a.to_dict()["fairness"] is None
+    assert "between the classes of a concept" in notes(a)[0]
+
+
+def test_fresh_rows_with_one_class_of_the_task():
+    X, group, task = people()
+    e = ex.LEACE().fit(X[:2500], group[:2500]).erasure_
+    both = slice(2000, 4000)  # rows of the fit, and fresh ones that all say no
+    task[2500:4000] = "no"
+    a = ex.audit(e, X_test=X[both], y_test=group[both], task=task[both], probes=PROBE)
+    assert a.to_dict()["fairness"] is None
+    assert "one class of it only" in notes(a)[0]
+
+
+def test_no_task_no_note():
+    X, group, _ = people()
+    e = ex.LEACE().fit(X[FIT], group[FIT]).erasure_
+    assert notes(ex.audit(e, X[FIT], group[FIT], probes=PROBE)) == []

@@ -227,7 +227,8 @@ def fairness_section(audit: Audit) -> Section | None:
         "Fairness",
         [
             f"A classifier ({found['classifier']}) learnt the task from {count(found['n_train'])} "
-            f"rows and was tested on {count(found['n_test'])}, before and after erasure.",
+            f"rows and was tested on {count(found['n_test'])}"
+            f"{_in_turns(found)}, before and after erasure.",
             _task(audit, found),
             *([] if len(before["gap_groups"]) > GROUPS else [figure]),
             Details("Rates of every class and group", [_rates(before, after)]),
@@ -263,6 +264,10 @@ def _task(audit: Audit, found: Mapping[str, Any]) -> Table:
     else:
         about += " Correlation: over classes, of the gap with the group's share of the class."
     return Table(heads, rows, about + _left_out(found))
+
+
+def _in_turns(found: Mapping[str, Any]) -> str:
+    return f", in {found['folds']} turns" if found["folds"] > 1 else ""
 
 
 def _left_out(found: Mapping[str, Any]) -> str:
