@@ -20,6 +20,15 @@ def read(people, name):
     return json.loads((people.folder / name).read_text())
 
 
+def write_halves(people, half):
+    for name, part in (("train", half), ("test", ~half)):
+        people.write(
+            f"{name}.parquet",
+            **{key: np.asarray(column)[part] for key, column in people.columns.items()},
+            embedding=people.vectors(people.X[part]),
+        )
+
+
 def test_rows_that_the_fit_left_out_are_found_again(people, gender, run):
     code, out, err = run(
         *("audit", "g.safetensors", "people.parquet", "-c", "gender", "--probes", "linear"),
@@ -53,12 +62,7 @@ def test_another_table_of_as_many_rows_is_fresh(people, gender, run):
 
 def test_the_same_as_in_python(people, run):
     half = np.arange(600) < 300
-    for name, part in (("train", half), ("test", ~half)):
-        people.write(
-            f"{name}.parquet",
-            **{key: np.asarray(column)[part] for key, column in people.columns.items()},
-            embedding=people.vectors(people.X[part]),
-        )
+    write_halves(people, half)
     eraser = ex.RLACE().fit(people.X[half], people.gender[half])
     eraser.erasure_.save("half.safetensors")
     code, _, err = run(
@@ -80,6 +84,23 @@ def test_the_same_as_in_python(people, run):
     assert found["verdict"] == plain["verdict"]
     assert found["fresh_rows"] == plain["fresh_rows"]
     assert found["fairness"] is not None
+
+
+def test_a_task_without_training_rows(people, run):
+    """Of fresh rows it is learnt in turns; of rows of the fit a note says what to pass."""
+    half = np.arange(600) < 300
+    ex.RLACE().fit(people.X[half], people.gender[half]).erasure_.save("half.safetensors")
+    write_halves(people, half)
+    task = ("-c", "gender", "--task", "job", "--probes", "linear")
+    code, out, _ = run("audit", "half.safetensors", "test.parquet", *task, "--json", "audit.json")
+    assert code == 0
+    assert "Task: accuracy" in out
+    assert read(people, "audit.json")["fairness"]["folds"] == 5
+    code, out, _ = run("audit", "half.safetensors", "train.parquet", *task)
+    assert code == 0
+    assert "Task: accuracy" not in out
+    assert "The task that was passed was not measured" in out
+    assert "X_test" not in out
 
 
 def test_labels_of_the_two_tables_in_files(people, run, refused):

@@ -162,37 +162,69 @@ def test_an_unknown_positive_group_is_refused():
         tpr_gaps(*rows(BY_HAND), positive="x")
 
 
-def biased(rng, n, gaps):
-    """Rows whose true gaps are known: class k is found with 0.6 + gap/2 or 0.6 - gap/2."""
-    y, group = rng.integers(0, len(gaps), n), rng.integers(0, 2, n)
-    chance = 0.6 + (group - 0.5) * np.asarray(gaps)[y]
-    wrong = (y + 1) % len(gaps)
-    return y, np.where(rng.random(n) < chance, y, wrong), group
+# rows of each class in each group, and the rates: of two groups, of five with rare ones, of many
+# classes; the gaps large, small, and none
+TWO = [[900, 1400], [110, 600]]
+FIVE = [[1000, 300, 100, 20, 8], [400, 150, 40, 12, 6]]
+MANY = [[20 + 10 * k, 60 + 5 * k] for k in range(20)]
+COVERED = {
+    "two, large": (TWO, [[0.97, 0.90], [0.42, 0.64]]),
+    "two, small": (TWO, [[0.92, 0.95], [0.50, 0.40]]),
+    "two, none": (TWO, [[0.90, 0.90], [0.60, 0.60]]),
+    "five, large": (FIVE, [[0.9, 0.6, 0.95, 0.5, 0.9], [0.6, 0.3, 0.65, 0.8, 0.2]]),
+    "five, small": (FIVE, [[0.90, 0.85, 0.92, 0.8, 0.9], [0.6, 0.5, 0.65, 0.7, 0.5]]),
+    "five, none": (FIVE, [[0.8] * 5, [0.6] * 5]),
+    "many, large": (MANY, [[0.8 - 0.02 * k, 0.6] for k in range(20)]),
+    "many, none": (MANY, [[0.7, 0.7]] * 20),
+}
 
 
-@pytest.mark.parametrize("gaps", [[0.0] * 6, [0.3, -0.2, 0.1, 0.0, 0.25, -0.3]])
-def test_the_interval_covers_the_true_value(gaps):
-    rng = np.random.default_rng(1)
-    true = math.sqrt(np.mean(np.square(gaps)))
-    covered = 0
-    for _ in range(100):
-        low, high = tpr_gaps(*biased(rng, 600, gaps)).rms_interval(resamples=200, random_state=rng)
-        assert 0 <= low <= high
-        covered += low <= true <= high
-    assert covered >= 85
+def table_of(counts, hits):
+    """The gaps of so many rows, of which so many were classified rightly."""
+    cells = [(k, g) for k in range(len(counts)) for g in range(len(counts[0]))]
+    return tpr_gaps(*rows({(k, g): (hits[k][g], counts[k][g] - hits[k][g]) for k, g in cells}))
 
 
-def test_the_bootstrap_of_cells_is_the_bootstrap_of_rows():
-    rng = np.random.default_rng(2)
-    y, y_pred, group = biased(rng, 500, [0.3, -0.2, 0.1])
-    found = tpr_gaps(y, y_pred, group)
-    squares = []
-    for _ in range(600):
-        i = rng.integers(0, 500, 500)
-        squares.append(tpr_gaps(y[i], y_pred[i], group[i]).rms ** 2)
-    low, high = np.quantile(squares, [0.025, 0.975])
-    twin = np.sqrt(np.maximum(2 * found.rms**2 - np.array([high, low]), 0))
-    np.testing.assert_allclose(found.rms_interval(resamples=4000), twin, atol=0.03)
+@pytest.mark.parametrize("name", COVERED)
+def test_the_interval_covers_the_true_value(name):
+    """At 95 % of 200 draws; binomial error leaves 0.91 to 0.99, and a limit may be cautious."""
+    counts, rates = map(np.array, COVERED[name])
+    rng = np.random.default_rng(5)
+    true = table_of(counts * 1000, np.rint(counts * 1000 * rates).astype(int)).rms
+    drawn = [rng.binomial(counts, rates) for _ in range(200)]
+    low, high = np.array([table_of(counts, hits).rms_interval() for hits in drawn]).T
+    assert np.all((low >= 0) & (low <= high) & (high > 0))
+    assert np.mean((low <= true) & (true <= high)) >= 0.92
+    assert np.mean(high < true) <= 0.06
+    if "large" in name:
+        assert np.median(low) > true / 4
+
+
+def test_a_gap_that_is_certain_keeps_the_lower_limit_off_zero():
+    """One gap of a dozen standard errors, one that is measured badly."""
+    found = table_of([[4000, 7000], [530, 2900]], [[3960, 6510], [265, 1783]])
+    low, high = found.rms_interval()
+    assert 0.04 < low < found.rms < high < 0.15
+
+
+def test_rates_without_errors_are_no_certainty():
+    low, high = table_of([[20, 30], [20, 30]], [[20, 30], [20, 30]]).rms_interval()
+    assert low == 0
+    assert 0.05 < high < 0.3
+
+
+def test_a_wider_level_gives_a_wider_interval():
+    found = table_of([[50, 40], [30, 60]], [[45, 20], [20, 50]])
+    limits = [found.rms_interval(level=level) for level in (0.5, 0.9, 0.99)]
+    lows, highs = zip(*limits, strict=True)
+    assert sorted(lows, reverse=True) == list(lows)
+    assert sorted(highs) == list(highs)
+    with pytest.raises(InputError, match="level"):
+        found.rms_interval(level=0)
+
+
+def test_no_gap_has_no_interval():
+    assert np.isnan(tpr_gaps(["a", "a", "b"], ["a", "a", "b"], [0, 0, 1]).rms_interval()).all()
 
 
 def test_parity_by_hand():

@@ -14,6 +14,7 @@ from expunge.audit import content
 from expunge.audit.audit_result import Audit
 from expunge.audit.certificates import Certified, certified
 from expunge.audit.dependence import dependence_of
+from expunge.audit.fairness import fairness_section
 from expunge.audit.fit import FitFacts, fit_facts
 from expunge.audit.fresh import Freshness, fingerprints
 from expunge.audit.given import Given, erased_rows, gather
@@ -77,8 +78,9 @@ def audit(
         erasure does not know count as fresh, whatever they are passed as.
     X_test, y_test : optional
         Rows that the eraser has not seen. Without fresh rows nothing is called erased.
-    task : pair of arrays, optional
-        Classes of a task for the training and for the test rows, for fairness.
+    task : pair of arrays, or array, optional
+        Classes of a task for the training and for the test rows, for fairness. Of one set of rows,
+        the fresh ones are learnt from and tested on in turns.
     probes : {"default", "linear", "nonlinear", "thorough"} or list of str and Probe
         Names are the keys of `expunge.audit.probes.PROBES`. "thorough" adds the hardest non-linear
         ones and takes minutes; the strongest is then chosen inside the rows it learns from.
@@ -202,11 +204,9 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         words, before, after = named
         sections["association"] = content.association_section(words, before, after, terms.seed)
     tell("the task")
-    sections["fairness"] = None
-    if given.train is not None and given.test is not None:
-        sections["fairness"] = content.fairness_section(
-            given.train, given.test, terms.confidence, terms.seed
-        )
+    sections["fairness"], note = fairness_section(given, roles, terms)
+    if note:
+        sections["data"]["notes"].append(note)
     verdict = verdict_of(
         same,
         fresh,

@@ -1,4 +1,4 @@
-"""Sections of an audit beside the probes: provenance, pictures, damage, words, fairness."""
+"""Sections of an audit beside the probes: provenance, pictures, damage, words."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.given import STAGES, AuditedRows, Given
-from expunge.audit.linear_probes import logistic_scores
-from expunge.audit.measures import exact_binomial
-from expunge.audit.probe import Training
 from expunge.audit.roles import Roles
 from expunge.audit.sampling import stratified
 from expunge.concept import Concept
@@ -19,7 +16,6 @@ from expunge.errors import InputError
 from expunge.linalg import Array
 from expunge.metrics.association import paper_weat_tests, weat_tests
 from expunge.metrics.change import damage_of_rows, least_change
-from expunge.metrics.fairness import tpr_gaps
 from expunge.metrics.geometry import scatter_of_rows, v_measure
 from expunge.metrics.neighbours import neighbour_changes
 from expunge.metrics.similarity import places, similarity_correlation
@@ -34,7 +30,6 @@ __all__ = [
     "concept_section",
     "damage_section",
     "erasure_section",
-    "fairness_section",
     "pca_section",
     "v_measure_section",
 ]
@@ -43,8 +38,6 @@ POINTS = 1500  # of a scatter plot
 CLUSTERS = (2, 4, 8, 16)
 CLUSTERED = 5000  # rows that are clustered
 BASE = 20_000  # rows among which neighbours are looked for
-TASK_RIDGE = 1e-2  # of the task's classifier, relative to the mean variance of a column
-TASK_ROWS, TASK_TESTED = 20_000, 50_000  # it learns from and is tested on
 WORDS = 50_000  # of a vocabulary that are read
 QUERIES = 8  # rows whose neighbours are listed
 
@@ -168,45 +161,6 @@ def association_section(
         "similarity": similarity,
         "neighbours": [change.to_dict() for change in changes],
     }
-
-
-def fairness_section(
-    train: AuditedRows, test: AuditedRows, confidence: float, seed: int
-) -> dict[str, Any] | None:
-    """True positive rates of a task's classifier by class of the concept, before and after."""
-    if train.task is None or test.task is None or test.concept.kind != "classes":
-        return None
-    learnt = stratified(train.task, TASK_ROWS, seed)
-    tested = stratified(test.task, TASK_TESTED, seed)
-    task, truth, concept = (
-        train.task.take(learnt),
-        test.task.values[tested],
-        test.concept.take(tested),
-    )
-    labels = np.array([str(label) for label in task.labels])
-    group = np.array([str(label) for label in concept.labels])[concept.values]
-    found: dict[str, Any] = {
-        "classifier": f"logistic regression, ridge {TASK_RIDGE:g}",
-        "n_train": len(learnt),
-        "n_train_all": len(train),
-        "n_test": len(tested),
-        "n_test_all": len(test),
-    }
-    for stage in STAGES:
-        training = Training(train.at(stage).take(learnt).array(), task)
-        X = test.at(stage).take(tested).array()
-        predicted = logistic_scores(training, X, TASK_RIDGE).argmax(axis=1)
-        hits = int(np.sum(predicted == truth))
-        gaps = tpr_gaps(labels[truth], labels[predicted], group)
-        low, high = gaps.rms_interval(level=confidence, random_state=seed)
-        found[stage] = {
-            "accuracy": exact_binomial(hits, len(tested), confidence).to_dict(),
-            "rms": gaps.rms,
-            "rms_low": low,
-            "rms_high": high,
-            "gaps": gaps.to_dict(),
-        }
-    return found
 
 
 def _comparable(part: AuditedRows) -> bool:

@@ -235,14 +235,30 @@ def _fairness(content: Content) -> Iterator[str]:
     found = content["fairness"]
     if found is None:
         return
-    a, b = found["before"], found["after"]
-    yield from _wrapped(
-        f"Task: accuracy {100 * a['accuracy']['value']:.1f} % -> "
-        f"{100 * b['accuracy']['value']:.1f} %; RMS gap in true positive rate "
-        f"{a['rms']:.3f} [{a['rms_low']:.3f}, {a['rms_high']:.3f}] -> "
-        f"{b['rms']:.3f} [{b['rms_low']:.3f}, {b['rms_high']:.3f}]"
-        f"{_tested(found)}"
+    correct, balanced = (
+        " -> ".join(f"{100 * found[stage][name]['value']:.1f} %" for stage in ("before", "after"))
+        for name in ("accuracy", "balanced_accuracy")
     )
+    rms = " -> ".join(_rms(found[stage]) for stage in ("before", "after"))
+    yield from _wrapped(
+        f"Task: accuracy {correct} (always the commonest class: {100 * found['majority']:.1f} %); "
+        f"balanced accuracy {balanced} (chance {100 * found['chance']:.1f} %); RMS gap in true "
+        f"positive rate {rms}{_tested(found)}"
+    )
+    if left_out := found["left_out"]:
+        cells = [f"{name} in {group} ({rows})" for name, group, rows in left_out[:6]]
+        more = f" and {len(left_out) - 6} more" if len(left_out) > 6 else ""
+        yield from _wrapped(
+            f"Left out of the RMS gap, as rates of fewer than {found['least_rows']} rows: "
+            f"{', '.join(cells)}{more}",
+            "  ",
+        )
+
+
+def _rms(stage: Content) -> str:
+    if stage["rms"] is None:
+        return "not known"
+    return f"{stage['rms']:.3f} [{stage['rms_low']:.3f}, {stage['rms_high']:.3f}]"
 
 
 def _tested(found: Content) -> str:

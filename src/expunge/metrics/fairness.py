@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from expunge.concept import Label
 from expunge.errors import InputError
-from expunge.inputs import check_number, check_rng
+from expunge.inputs import check_number
 from expunge.linalg import Array
+from expunge.metrics.gap_interval import rms_limits
 from expunge.metrics.parity import Counts, class_columns, count_table, in_codes_of, warn_undefined
 from expunge.metrics.similarity import pearson
 
@@ -73,42 +74,25 @@ class TprGaps:
     correlation: float
     undefined: tuple[tuple[Label, Label], ...]
 
-    def rms_interval(
-        self, *, level: float = 0.95, resamples: int = 1000, random_state: Any = 0
-    ) -> tuple[float, float]:
-        """Approximate confidence interval of `rms`: the basic bootstrap of the mean squared gap.
+    def rms_interval(self, *, level: float = 0.95) -> tuple[float, float]:
+        """Approximate confidence interval of the `rms` that unlimited rows would give.
 
-        Rows fall into cells (class, group, right or wrong), so drawing rows with replacement is
-        one multinomial draw of the cells. Sampling error adds to every squared gap, once in the
-        data and once more in each draw. The basic interval, reflected at the estimate, takes the
-        second off as an estimate of the first. It is cut at 0 before the root is taken.
+        Sampling error adds to every squared gap, so `rms` itself is too large where the gaps are
+        small, and may even be above the interval; see `expunge.metrics.gap_interval`.
 
         Parameters
         ----------
         level : float
             Of confidence.
-        resamples : int
-            Draws of the bootstrap.
-        random_state : int, Generator or None
 
         Returns
         -------
         (float, float)
-            Lower and upper limit.
+            Lower and upper limit; nan where no gap is defined.
         """
         check_number(level, "level", least=0, most=1, strict=True)
-        check_number(resamples, "resamples", least=1, whole=True)
-        rng = check_rng(random_state)
-        cells = np.stack([self.hits, self.counts - self.hits])
-        n = int(cells.sum())
-        drawn = rng.multinomial(n, cells.ravel() / n, size=resamples)
-        hits, misses = np.moveaxis(drawn.reshape(resamples, *cells.shape), 1, 0)
         columns = np.array([self.groups.index(group) for group in self.gap_groups])
-        squares = _mean_square(_gaps(hits, hits + misses, columns))
-        tail = (1 - level) / 2
-        low, high = np.nanquantile(squares, [tail, 1 - tail])
-        bounds = np.sqrt(np.maximum(2 * self.rms**2 - np.array([high, low]), 0.0))
-        return float(bounds[0]), float(bounds[1])
+        return rms_limits(self.gaps, self.hits, self.counts, columns, level)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is undefined."""

@@ -23,6 +23,7 @@ Audit = Mapping[str, Any]
 STAGES = ("before", "after")
 ROWS = 300  # of a table
 GROUPS = 12  # to choose from in a figure
+FEW = 12  # rates left out that are named
 
 
 def picture_section(audit: Audit) -> Section | None:
@@ -225,7 +226,8 @@ def fairness_section(audit: Audit) -> Section | None:
         "Fairness",
         [
             f"A classifier ({found['classifier']}) learnt the task from {count(found['n_train'])} "
-            f"rows and was tested on {count(found['n_test'])}, before and after erasure.",
+            f"rows and was tested on {count(found['n_test'])}"
+            f"{_in_turns(found)}, before and after erasure.",
             _task(audit, found),
             *([] if len(before["gap_groups"]) > GROUPS else [figure]),
             Details("Rates of every class and group", [_rates(before, after)]),
@@ -239,22 +241,43 @@ def _task(audit: Audit, found: Mapping[str, Any]) -> Table:
     rows = []
     for stage in STAGES:
         part = found[stage]
-        accuracy, gaps = part["accuracy"], part["gaps"]
-        text = (
-            cell(scored(accuracy, "accuracy"), accuracy["value"])
-            if isinstance(accuracy, Mapping)
-            else cell(percent(accuracy), accuracy)
-        )
-        rms = f"{part['rms']:.3f} ({part['rms_low']:.3f} to {part['rms_high']:.3f})"
-        rows.append([stage, text, cell(rms, part["rms"]), _signed3(gaps["correlation"])])
-    undefined = found["after"]["gaps"]["undefined"]
-    left_out = f" {len(undefined)} rates have no rows and are left out." if undefined else ""
-    return Table(
-        ["vectors", "accuracy", "RMS gap", "correlation of gap and share"],
-        rows,
-        f"RMS gap: root of the mean squared gap over {found['after']['gaps']['n_gaps']} gaps; in "
-        f"brackets {percent(audit['settings']['confidence'], 0)} intervals. Correlation: over "
-        f"classes, of the gap with the group's share of the class.{left_out}",
+        shares = [
+            cell(scored(part[name], name), part[name]["value"])
+            for name in ("accuracy", "balanced_accuracy")
+        ]
+        rms = cell(None)
+        if part["rms"] is not None:
+            limits = f"{part['rms_low']:.3f} to {part['rms_high']:.3f}"
+            rms = cell(f"{part['rms']:.3f} ({limits})", part["rms"])
+        rows.append([stage, *shares, rms, _signed3(part["gaps"]["correlation"])])
+    heads = ["vectors", "accuracy", "balanced accuracy", "RMS gap", "correlation of gap and share"]
+    about = (
+        f"Who always answers the commonest class has an accuracy of {percent(found['majority'])}; "
+        f"of balanced accuracy chance is {percent(found['chance'])}. RMS gap: root of the mean "
+        f"squared gap over {found['after']['gaps']['n_gaps']} gaps; in "
+        f"brackets {percent(audit['settings']['confidence'], 0)} intervals, with the sampling "
+        "error that adds to every square taken off."
+    )
+    if all(found[stage]["gaps"]["correlation"] is None for stage in STAGES):  # of two classes
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    else:
+        about += " Correlation: over classes, of the gap with the group's share of the class."
+    return Table(heads, rows, about + _left_out(found))
+
+
+def _in_turns(found: Mapping[str, Any]) -> str:
+    return f", in {found['folds']} turns" if found["folds"] > 1 else ""
+
+
+def _left_out(found: Mapping[str, Any]) -> str:
+    """Which rates have too few rows."""
+    few = found["left_out"]
+    if not few:
+        return ""
+    cells = [f"“{clip(name)}” in “{clip(group)}” ({rows})" for name, group, rows in few[:FEW]]
+    more = f" and {len(few) - FEW} more" if len(few) > FEW else ""
+    return (
+        f" Left out, as rates of fewer than {found['least_rows']} rows: {', '.join(cells)}{more}."
     )
 
 
