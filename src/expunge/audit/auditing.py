@@ -14,7 +14,6 @@ from expunge.audit import content
 from expunge.audit.audit_result import Audit
 from expunge.audit.certificates import Certified, certified
 from expunge.audit.dependence import dependence_of
-from expunge.audit.fairness import fairness_section
 from expunge.audit.fit import FitFacts, fit_facts
 from expunge.audit.fresh import Freshness, fingerprints
 from expunge.audit.given import Given, erased_rows, gather
@@ -31,6 +30,7 @@ from expunge.audit.protocols import (
 from expunge.audit.residue import Residue, expected_residue, of_tested_classes
 from expunge.audit.roles import Roles, roles_of
 from expunge.audit.sampling import too_few
+from expunge.audit.task_rates import fairness_section
 from expunge.audit.verdict import verdict_of
 from expunge.audit.written_columns import warning_of_written, written_columns
 from expunge.concept import Concept

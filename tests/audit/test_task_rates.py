@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 import expunge as ex
+from expunge.audit import task_rates
 
 PROBE = ["linear discriminant"]
 FIT, NEW = slice(0, 3000), slice(3000, None)
@@ -192,7 +193,17 @@ def test_test_rows_of_one_group_are_no_error():
     pair = task[FIT], task[one]
     a = ex.audit(e, X[FIT], group[FIT], X[one], group[one], task=pair, probes=PROBE)
     assert a.to_dict()["fairness"] is None
-    assert "one class of the concept only" in notes(a)[0]
+    assert "one class of the concept." in notes(a)[0]
+
+
+def test_a_sample_without_the_rare_group_is_no_error(monkeypatch):
+    monkeypatch.setattr(task_rates, "TASK_TESTED", 300)
+    X, group, task = people()
+    group[NEW] = 0
+    group[3000:3002] = 1
+    a = audited(X, group, task)
+    assert a.to_dict()["fairness"] is None
+    assert "one class of the concept." in notes(a)[0]
 
 
 def test_a_concept_of_numbers_has_no_groups_and_a_note():

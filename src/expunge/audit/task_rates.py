@@ -86,6 +86,8 @@ def fairness_section(given: Given, roles: Roles, terms: Terms) -> tuple[dict[str
         found = _carried_over(given.train, tested, terms.seed)
     else:
         found = _cross_fitted(tested, terms)
+    if len(np.unique(found.groups)) < 2:  # a sample may lack a rare one
+        return None, NO_SECTION + "the tested rows have one class of the concept. Pass rows of two."
     return _section(found, terms.confidence), ""
 
 
@@ -95,8 +97,6 @@ def _why_not(concept: Concept, tested: AuditedRows | None, *, turns: bool) -> st
         return "its rates are compared between the classes of a concept, and this one has none."
     if tested is None:
         return "it takes fresh rows. Pass rows that were not in the fit as X_test and y_test."
-    if len(np.unique(tested.concept.values)) < 2:
-        return "the rows to test on have one class of the concept only. Pass rows of two."
     if turns and len(np.unique(_task(tested).values)) < 2:
         return "the fresh rows have one class of it only. Pass rows of two."
     return ""
