@@ -160,13 +160,15 @@ class ArrowTable(VectorFile):
         except (UnicodeError, pyarrow().ArrowException) as error:
             raise unreadable(self.path, f"a column of Arrow ({name!r})", error) from error
 
-    def new_schema(self, kind: str, columns: tuple[str, ...]) -> Any:
+    def new_schema(self, kind: str, columns: tuple[str, ...], *, moved: bool = False) -> Any:
         """The schema with vectors of another type, and the columns that are carried.
 
         Parameters
         ----------
         kind : str
         columns : tuple of str
+        moved : bool
+            Whether all numbers stay what they are: then columns of whole numbers stay such.
 
         Returns
         -------
@@ -175,16 +177,19 @@ class ArrowTable(VectorFile):
         fields = []
         for field in self.schema:
             if field.name in self.names:
-                fields.append(field.with_type(_retyped(field.type, kind, self.stored)))
+                stays = kind == self.stored and (moved or _has_fractions(field.type))
+                fields.append(field if stays else field.with_type(_retyped(field.type, kind)))
             elif field.name in columns:
                 fields.append(field)
         return pyarrow().schema(fields, metadata=self.schema.metadata)
 
 
-def _retyped(kind: Any, numbers: str, stored: str) -> Any:
-    """The type of a column of vectors with other numbers; the same where those stay."""
-    if numbers == stored:
-        return kind
+def _has_fractions(kind: Any) -> bool:
+    return bool(pyarrow().types.is_floating(kind.value_type if is_list(kind) else kind))
+
+
+def _retyped(kind: Any, numbers: str) -> Any:
+    """The type of a column of vectors with other numbers."""
     pa = pyarrow()
     inner = pa.from_numpy_dtype(array_type(numbers))
     if not is_list(kind):
@@ -250,7 +255,7 @@ def new_batches(
     """
     tables = source.shards or (source,)
     if all(isinstance(table, ArrowTable) for table in tables):
-        schema = tables[0].new_schema(order.kind, columns)  # type: ignore[attr-defined]
+        schema = tables[0].new_schema(order.kind, columns, moved=order.moved)  # type: ignore[attr-defined]
         for name in columns:
             schema = with_common_type(schema, name, tables)
             place, kind = schema.get_field_index(name), schema.field(name).type

@@ -119,7 +119,7 @@ def rewrite(
         Which vectors, as in `open_file`.
     dtype : str or dtype, optional
         "float16", "bfloat16", "float32" or "float64"; by default the type stays, and whole numbers
-        that are erased become float64.
+        that are erased or scaled become float64.
     normalize : bool
         Whether to scale every new vector to length 1; vectors of zeros stay.
     drop : bool
@@ -171,14 +171,15 @@ def rewrite(
     made.check_place(to)
     if isinstance(to, Address) and not (folder or replace_remote):
         refuse_existing(to)
-    kind = _kind(file, made, dtype, erasing=erasure is not None)
+    moved = erasure is None and not normalize
+    kind = _kind(file, made, dtype, moved=moved)
     columns = _carried(file, made, drop)
     budget = check_memory(memory)
     changing = Changing(file, erasure, concept, kind, normalize, progress)
     size = max(array_type(kind).itemsize, file.dtype.itemsize)
     most = rows_within(budget, file.d, size, most=None)
     rows = min(most, max(1, BLOCK // (file.d * size)))
-    order = Order(changing, kind, rows, most)
+    order = Order(changing, kind, rows, most, moved)
     with _placed(changing, to):
         if folder:
             settings = {
@@ -294,13 +295,13 @@ def _target(file: VectorFile, target: Any, in_place: bool) -> Where:
     return to
 
 
-def _kind(file: VectorFile, made: Format, dtype: Any, *, erasing: bool) -> str:
+def _kind(file: VectorFile, made: Format, dtype: Any, *, moved: bool) -> str:
     floating = file.stored == "bfloat16" or file.dtype.kind == "f"
-    kind = file.stored if floating or not erasing else "float64"
+    kind = file.stored if floating or moved else "float64"
     if dtype is not None:
         kind = check_type(dtype)
     held = made.out.KINDS
-    if not floating and not erasing and dtype is None and made.out.CARRIES != "words":
+    if not floating and moved and dtype is None and made.out.CARRIES != "words":
         return kind  # whole numbers that are only moved
     found = kind if kind in held else (widened(kind, held) if dtype is None else None)
     if found is None:

@@ -38,12 +38,15 @@ class Order:
         To handle at once.
     most : int
         Rows that may be held together where a format wants to write so many at once.
+    moved : bool
+        Whether the numbers stay what they are, or become another type at most.
     """
 
     change: Change
     kind: str
     rows: int
     most: int
+    moved: bool = False
 
     def blocks(self, source: VectorFile) -> Iterator[tuple[int, NDArray[Any]]]:
         """New vectors of a file in order; while some are written, the next are made and read."""
