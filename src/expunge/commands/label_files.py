@@ -45,6 +45,12 @@ def read_labels(what: str, rows: Rows, where: str, option: str) -> tuple[str, ND
     """
     if what in rows.columns:
         return what, rows.column(what)
+    if rows.chosen is not None and what in rows.chosen.names:
+        raise InputError(
+            f"{option}: the column {what!r} of {where} is one of the vectors",
+            f"vectors of the columns {listed(rows.chosen.names)}",
+            "Fit with --vectors, naming the columns of the vectors without this one",
+        )
     path, column = _as_file(what)
     if path is None:
         raise InputError(

@@ -6,7 +6,7 @@ A column of lists is read as the numbers that lie behind it, never row by row.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,10 @@ from expunge.files.list_columns import (
     pyarrow,
     refuse_null,
 )
-from expunge.files.naming import choose_columns
+from expunge.files.naming import choose_columns, left_out
 from expunge.files.number_types import array_type
 from expunge.files.table import Order, VectorFile, unreadable
+from expunge.files.vector_columns import VectorColumns
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
@@ -70,8 +71,10 @@ class ArrowTable(VectorFile):
             )
         kinds = {name: self.schema.field(name).type for name in names}
         lists = [name for name, kind in kinds.items() if is_list(kind)]
+        if isinstance(vectors, VectorColumns):
+            vectors = vectors.asked_of(lists, names)
         numbers = {
-            name: pa.types.is_floating(kind) or pa.types.is_integer(kind) or is_number_list(kind)
+            name: is_number_list(kind) or any(is_kind(kind) for is_kind in _number_types())
             for name, kind in kinds.items()
         }
         chosen = choose_columns(
@@ -95,6 +98,7 @@ class ArrowTable(VectorFile):
             self.d = kind.list_size if is_fixed(kind) else self._first_length()
         else:
             self.vector_columns, self.d = self.names, len(chosen)
+            self.left_out = left_out(numbers, chosen, vectors)
             types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
             self.stored = np.result_type(*types).name
         if self.d < 1 and self.n:
@@ -182,6 +186,11 @@ class ArrowTable(VectorFile):
             elif field.name in columns:
                 fields.append(field)
         return pyarrow().schema(fields, metadata=self.schema.metadata)
+
+
+def _number_types() -> tuple[Callable[[Any], bool], ...]:
+    types = pyarrow().types
+    return types.is_floating, types.is_integer, types.is_boolean
 
 
 def _has_fractions(kind: Any) -> bool:

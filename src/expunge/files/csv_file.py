@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.files.digits import as_text
 from expunge.files.lines import Lines, open_stream
-from expunge.files.naming import choose_columns
+from expunge.files.naming import choose_columns, left_out
 from expunge.files.table import Order, VectorFile, unreadable
+from expunge.files.vector_columns import VectorColumns
 
 __all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "write", "write_table"]
 
@@ -23,6 +24,7 @@ KINDS = ("float16", "float32", "float64")
 CARRIES = "everything"
 PEEK = 100  # rows looked at to tell numbers from text
 PASS = 1 << 12
+BOOLEANS = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FALSE": 0.0}
 TEXT = 8  # times the room of a number that its text takes
 
 
@@ -65,11 +67,16 @@ class CsvFile(VectorFile):
         looks = [_looks([r[j] for r in sample if len(r) == width]) for j in range(width)]
         floats = [name for name, look in zip(self.names, looks, strict=True) if look == "float"]
         numbers = {name: look != "text" for name, look in zip(self.names, looks, strict=True)}
+        if isinstance(vectors, VectorColumns):
+            vectors = vectors.asked_of([], self.names)
         chosen = choose_columns([], floats, numbers, vectors, path.name)
-        self.vector_columns = tuple(chosen)
+        self.vector_columns, self.left_out = tuple(chosen), left_out(numbers, chosen, vectors)
         self.columns = tuple(name for name in self.names if name not in {*chosen})
         self.d = len(chosen)
         self.places = [self.names.index(name) for name in chosen]
+        self.readers: dict[int | str, Callable[[str], float]] = {
+            place: BOOLEANS.__getitem__ for place in self.places if looks[place] == "boolean"
+        }
         self.remember()
 
     def _records(self, size: int, start: int = 0) -> Iterator[tuple[int, int, list[list[str]]]]:
@@ -106,10 +113,12 @@ class CsvFile(VectorFile):
                     io.StringIO(_text(lines, self.path, line)),
                     delimiter=self.comma,
                     usecols=self.places,
+                    converters=self.readers or None,
+                    encoding=None,
                     comments=None,
                     ndmin=2,
                 )
-            except ValueError:
+            except (ValueError, KeyError):
                 pass  # say where
         return self.numbers_of(self._parsed(lines, line), lines, line)
 
@@ -139,10 +148,11 @@ class CsvFile(VectorFile):
                 )
             for j, place in enumerate(self.places):
                 try:
-                    found[k, j] = float(row[place])
-                except ValueError:
+                    found[k, j] = self.readers.get(place, float)(row[place])
+                except (ValueError, KeyError):
+                    kind = "True or False" if place in self.readers else "a number"
                     raise InputError(
-                        f"Not a number in the column {self.names[place]!r}",
+                        f"Not {kind} in the column {self.names[place]!r}",
                         f"{row[place]!r} in line {line + 1} of {self.path}",
                         "Mend or remove it, or say which columns are the vectors",
                     ) from None
@@ -172,7 +182,9 @@ def _text(lines: list[bytes], path: Path, line: int) -> str:
 
 
 def _looks(values: list[str]) -> str:
-    """Whether most values look like floats, whole numbers or text; the others are then refused."""
+    """What most values look like: "float", "whole", "boolean" or "text"; others are refused."""
+    if 2 * sum(value in BOOLEANS for value in values) > len(values):
+        return "boolean"
     numbers = [value for value in values if _is_number(value)]
     if 2 * len(numbers) <= len(values):
         return "text"

@@ -16,7 +16,7 @@ from expunge.files.budget import check_memory, rows_within
 from expunge.files.changing import Changing, checksum, map_of
 from expunge.files.folder_job import FolderJob
 from expunge.files.folders import write_folder
-from expunge.files.formats import Format, ending_of, format_of, in_order_of, open_file
+from expunge.files.formats import Format, ending_of, format_of, open_file
 from expunge.files.naming import listed
 from expunge.files.number_types import array_type, check_type, widened
 from expunge.files.table import Order, VectorFile
@@ -116,7 +116,7 @@ def rewrite(
     concept : str, list of str, array of shape (n,) or (n, m), or mapping of such, optional
         The concept of each row, for an erasure that has to be told; text names columns.
     vectors : str or sequence of str, optional
-        Which vectors, as in `open_file`.
+        Which vectors, as in `open_file`; by default the columns of the fit.
     dtype : str or dtype, optional
         "float16", "bfloat16", "float32" or "float64"; by default the type stays, and whole numbers
         that are erased or scaled become float64.
@@ -162,9 +162,8 @@ def rewrite(
            [0., 2.]], dtype=float16)
     """
     source = getattr(source, "file", source)
-    file = source if isinstance(source, VectorFile) else open_file(source, vectors)
-    if file is not source and vectors is None:
-        file = in_order_of(file, getattr(map_of(erasure), "columns", None))
+    asked = getattr(map_of(erasure), "columns", None) if vectors is None else vectors
+    file = source if isinstance(source, VectorFile) else open_file(source, asked)
     to = _target(file, target, in_place)
     folder = bool(file.shards) and ending_of(to) in ("", ending_of(file.shards[0].path))
     made = format_of(file.shards[0].path) if folder else format_of(to)

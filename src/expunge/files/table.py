@@ -74,6 +74,8 @@ class VectorFile(ABC):
         The files of a folder; empty for a file.
     lists : bool
         Whether the vectors are a column of lists of a table.
+    left_out : tuple of str
+        Other columns of numbers, where nobody said which columns the vectors are.
     """
 
     path: Where
@@ -85,6 +87,7 @@ class VectorFile(ABC):
     columns: tuple[str, ...] = ()
     shards: tuple[VectorFile, ...] = ()
     lists: bool = False
+    left_out: tuple[str, ...] = ()
 
     # -- what a format supplies ------------------------------------------------------------------
 
