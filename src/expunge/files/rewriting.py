@@ -226,6 +226,8 @@ def _placed(changing: Changing, target: Where) -> Iterator[None]:
     except InputError:
         raise
     except OSError as error:
+        if error.filename == str(target):  # nothing was begun
+            raise
         why = error.strerror or str(error)
         where = f"row {changing.done} of {changing.n}"
         raise OSError(
