@@ -174,3 +174,27 @@ def test_no_boolean_in_a_column_of_them(tmp_path):
         ex.InputError, match=r"Not True or False in the column 'y'.*'maybe'.*line 5"
     ):
         open_file(tmp_path / "t.csv", "*").take(np.arange(4))
+
+
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+def test_csv_with_another_separator(sign, tmp_path):
+    booleans(tmp_path / "commas.csv")
+    text = (tmp_path / "commas.csv").read_text().replace(",", sign)
+    (tmp_path / "t.csv").write_text(text)
+    commas, file = open_file(tmp_path / "commas.csv", "*"), open_file(tmp_path / "t.csv", "*")
+    assert file.vector_columns == commas.vector_columns
+    np.testing.assert_array_equal(file.take(np.arange(400)), commas.take(np.arange(400)))
+    assert file.column("sex").tolist() == commas.column("sex").tolist()
+    for source in ("commas.csv", "t.csv"):
+        convert(tmp_path / source, tmp_path / f"new-{source}", vectors="*")
+    moved = (tmp_path / "new-t.csv").read_text()
+    assert moved == (tmp_path / "new-commas.csv").read_text().replace(",", sign)
+    convert(tmp_path / "t.csv", tmp_path / "t.tsv", vectors="*")
+    assert (tmp_path / "t.tsv").read_text() == moved.replace(sign, "\t")
+    convert(tmp_path / "t.tsv", tmp_path / "back.csv", vectors="*")
+    assert (tmp_path / "back.csv").read_text() == moved.replace(sign, ",")
+
+
+def test_one_column_of_csv_may_have_semicolons_in_its_name(tmp_path):
+    (tmp_path / "t.csv").write_text('"a;b"\n0.5\n1.5\n')
+    assert open_file(tmp_path / "t.csv").vector_columns == ("a;b",)

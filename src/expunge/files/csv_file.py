@@ -1,4 +1,7 @@
-"""Tables as text: ``.csv`` with commas, ``.tsv`` with tabs; the first line names the columns."""
+"""Tables as text: ``.csv`` with commas, ``.tsv`` with tabs; the first line names the columns.
+
+A ``.csv`` whose first line has no comma may have semicolons, tabs or bars in their place.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,13 @@ from expunge.files.naming import choose_columns, left_out
 from expunge.files.table import Order, VectorFile, unreadable
 from expunge.files.vector_columns import VectorColumns
 
-__all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "write", "write_table"]
+__all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "separator_of", "write", "write_table"]
 
 KINDS = ("float16", "float32", "float64")
 CARRIES = "everything"
 PEEK = 100  # rows looked at to tell numbers from text
 PASS = 1 << 12
+SEPARATORS = (",", ";", "\t", "|")
 BOOLEANS = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FALSE": 0.0}
 TEXT = 8  # times the room of a number that its text takes
 
@@ -43,10 +47,11 @@ class CsvFile(VectorFile):
     path: Path
 
     def __init__(self, path: Path, vectors: Any = None) -> None:
-        self.path, self.comma = path, "\t" if ".tsv" in path.suffixes else ","
+        self.path = path
         with open_stream(path) as stream:
             mark = 3 if stream.read(3) == b"\xef\xbb\xbf" else 0
         self.lines = Lines(path, quoted=True, first=mark)
+        self.comma = "\t" if ".tsv" in path.suffixes else self._separator()
         records = self._records(PEEK + 1)
         peek = next((rows for _, _, rows in records), [])
         if len(peek) < 2:
@@ -78,6 +83,11 @@ class CsvFile(VectorFile):
             place: BOOLEANS.__getitem__ for place in self.places if looks[place] == "boolean"
         }
         self.remember()
+
+    def _separator(self) -> str:
+        for _, line, lines in self.lines.read(1):
+            return separator_of(_text(lines, self.path, line))
+        return ","
 
     def _records(self, size: int, start: int = 0) -> Iterator[tuple[int, int, list[list[str]]]]:
         """Number of the first record, its line in the text, and records as lists of text."""
@@ -174,6 +184,34 @@ class CsvFile(VectorFile):
         return _typed(found)
 
 
+def separator_of(head: str) -> str:
+    """What stands between the names of columns: a comma, unless there is none.
+
+    Parameters
+    ----------
+    head : str
+        The first line.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from expunge.files.csv_file import separator_of
+    >>> separator_of("age;hours;sex"), separator_of("age,hours;sex"), separator_of("age")
+    (';', ',', ',')
+    """
+    return next((sign for sign in SEPARATORS if _fields(head, sign) > 1), SEPARATORS[0])
+
+
+def _fields(head: str, sign: str) -> int:
+    try:
+        return len(next(csv.reader(io.StringIO(head, newline=""), delimiter=sign), []))
+    except csv.Error:  # what is wrong is said where the line is read
+        return 0
+
+
 def _text(lines: list[bytes], path: Path, line: int) -> str:
     try:
         return b"".join(lines).decode("utf-8")
@@ -218,8 +256,11 @@ def open_path(path: Path, vectors: Any) -> VectorFile:
 
 
 def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[str, ...]) -> None:
-    """Write a table with commas; see `write_table`."""
-    write_table(stream, source, order, columns, ",")
+    """Write a table with commas, or with what another .csv has in their place."""
+    comma = SEPARATORS[0]
+    if isinstance(source, CsvFile) and ".csv" in source.path.suffixes:
+        comma = source.comma
+    write_table(stream, source, order, columns, comma)
 
 
 def write_table(
