@@ -148,8 +148,8 @@ class ArrowTable(VectorFile):
         columns = [batch.column(batch.schema.get_field_index(name)) for name in self.names]
         if not self.vector_columns:
             return matrix_of(columns[0], self.d, str(self.path), start)
-        for column in columns:
-            refuse_null(column, str(self.path), start)
+        for name, column in zip(self.names, columns, strict=True):
+            refuse_null(column, f"the column {name!r} of {self.path}", start)
         out = np.empty((len(batch), self.d), self.dtype)
         arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
         for lo in range(0, len(batch), CACHED):  # so that what is written stays in cache
