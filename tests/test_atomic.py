@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import threading
+from errno import EACCES
 from pathlib import Path
 
 import pytest
@@ -209,4 +210,15 @@ def test_a_missing_folder_is_named_and_not_the_hidden_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist") as caught:
         write_atomically(tmp_path / "nowhere" / "numbers", b"1")
     assert str(tmp_path / "nowhere") in str(caught.value)
+    assert ".part" not in str(caught.value)
+
+
+def test_what_cannot_be_written_is_named_and_not_the_hidden_file(tmp_path, monkeypatch):
+    def refuse(name, *_, **__):
+        raise PermissionError(EACCES, "Permission denied", os.fspath(name))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PermissionError, match=r"Cannot be written \(Permission denied\)") as caught:
+        write_atomically(tmp_path / "numbers", b"1")
+    assert caught.value.filename == str(tmp_path / "numbers")
     assert ".part" not in str(caught.value)

@@ -119,3 +119,28 @@ def test_a_target_out_of_reach_is_said():
     plan = ex.plan_labels(X, y, 0.5 + 1e-6)
     assert plan.labels is None
     assert "more than a billion" in str(plan)
+
+
+def test_a_target_that_any_fit_meets_is_said():
+    rng = default_rng(0)
+    y = rng.choice(5, 2000, p=[0.6, 0.2, 0.1, 0.06, 0.04])
+    X = rng.normal(size=(2000, 5)) + 0.6 * np.eye(5)[y]
+    plan = ex.plan_labels(X, y, 0.9, unlabelled=1000)
+    rarest = np.bincount(y).min() / 2000
+    assert plan.fewest == np.ceil(2 / rarest)
+    every = (plan.labels, plan.labels_low, plan.labels_high)
+    assert {*every, plan.with_pool, plan.with_pool_low, plan.with_pool_high} == {plan.fewest}
+    assert 0.2 < plan.before < 0.9
+    said = str(plan)
+    assert "met before anything is erased: by the pilot, such a probe is at" in said
+    assert f"met by any fit with two rows of each class: from about {plan.fewest} labels" in said
+    assert "1 labels" not in said
+
+
+def test_no_end_of_a_plan_is_below_what_a_fit_can_take():
+    X, y = planted(600, d=5, gap=1.5)
+    plan = ex.plan_labels(X, y, 0.6)
+    assert plan.fewest in (4, 5)
+    assert plan.fewest == plan.labels_low < plan.labels < plan.labels_high
+    assert plan.before > 0.7
+    assert "before" not in str(plan)

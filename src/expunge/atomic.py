@@ -23,6 +23,7 @@ from expunge.errors import InputError
 
 __all__ = [
     "atomic_file",
+    "cannot_write",
     "check_path",
     "check_writable",
     "is_running",
@@ -76,6 +77,8 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
         When `path` is no path or no place for a file.
     FileNotFoundError
         When its folder does not exist.
+    OSError
+        When it cannot be written, as for a PermissionError, with the name of `path`.
 
     Examples
     --------
@@ -89,7 +92,8 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
     """
     target = check_writable(path)
     if not target.parent.is_dir():
-        raise FileNotFoundError(ENOENT, "The folder does not exist", str(target.parent))
+        problem = "The folder does not exist; make it first, or name another"
+        raise FileNotFoundError(ENOENT, problem, str(target.parent))
     mode = _mode(target)
     _sweep(target)
     temporary = target.with_name(f"{_prefix(target)}{writer_name()}-{secrets.token_hex(4)}{SUFFIX}")
@@ -103,10 +107,36 @@ def atomic_file(path: Path_) -> Iterator[IO[bytes]]:
         if mode is not None:
             os.chmod(temporary, mode)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.filename == os.fspath(temporary):
+            raise cannot_write(target, error) from error
         raise
+
+
+def cannot_write(target: Path, error: OSError) -> OSError:
+    """An error about a hidden name, as one about the name that was asked for.
+
+    Parameters
+    ----------
+    target : Path
+    error : OSError
+
+    Returns
+    -------
+    OSError
+        Of the same kind.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from expunge.atomic import cannot_write
+    >>> cannot_write(Path("/sys/x"), PermissionError(13, "Permission denied", "/sys/.x.part"))
+    PermissionError(13, 'Cannot be written (Permission denied); name another place than this')
+    """
+    problem = f"Cannot be written ({error.strerror}); name another place than this"
+    return OSError(error.errno, problem, str(target))
 
 
 def check_path(path: Any) -> Path:

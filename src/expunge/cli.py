@@ -107,9 +107,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("interrupted")
         return INTERRUPTED
     except (ExpungeError, OSError, MemoryError) as error:
-        say(str(error) or "there is not enough memory")
+        say(_said(error))
         return BAD_INPUT
     return 0
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.strerror}: {error.filename}"
+    return str(error) or "there is not enough memory"
 
 
 if __name__ == "__main__":

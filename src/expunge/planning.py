@@ -42,6 +42,7 @@ __all__ = ["LabelPlan", "expected_share_left", "plan_labels"]
 
 MOST = 1e9  # labels beyond which nobody plans
 SHARE = 0.95  # of fits that stay below the target with `labels_high`
+ROWS = 2  # of each class, that a fit has to have
 FEWEST = 16  # rows of a part of the pilot
 REPEATS = 3  # random parts of each size
 COUNTS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
@@ -58,7 +59,7 @@ class LabelPlan:
     labels : int or None
         At which it is expected at the target; None where even a billion are too few.
     labels_low, labels_high : int or None
-        At which it is below the target in one fit of twenty, and in nineteen.
+        At which it is below the target in one fit of twenty, and in nineteen; never below `fewest`.
     with_pool, with_pool_low, with_pool_high : int or None
         The same with rows that have no labels; None without any.
     pool : int
@@ -71,6 +72,10 @@ class LabelPlan:
         d, the number of directions in which rows vary.
     correlation : float
         ρ², by how much predictions follow the concept; 0 without a pool.
+    fewest : int
+        Labels among which two rows of each class can be expected: no plan has fewer.
+    before : float or None
+        Balanced accuracy of the probe before anything is erased.
     """
 
     target: float
@@ -85,6 +90,8 @@ class LabelPlan:
     separation: float
     n_features: int
     correlation: float
+    fewest: int = 1
+    before: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -92,15 +99,27 @@ class LabelPlan:
 
     def __str__(self) -> str:
         said = [f"For a linear probe on new rows at {100 * self.target:.3g} % (balanced accuracy):"]
-        said.append(f"  {_counted(self.labels, self.labels_low, self.labels_high)}")
+        if self.before is not None and self.before <= self.target:
+            found = f"by the pilot, such a probe is at {100 * self.before:.1f} % now"
+            said.append(f"  met before anything is erased: {found}")
+        said.append(f"  {self._counted(self.labels, self.labels_low, self.labels_high)}")
         if self.pool:
-            found = _counted(self.with_pool, self.with_pool_low, self.with_pool_high)
+            found = self._counted(self.with_pool, self.with_pool_low, self.with_pool_high)
             said.append(f"  {found}, with {self.pool:,} rows without labels")
         said.append(f"{'labels':>10}{'alone':>10}" + (f"{'with pool':>12}" if self.pool else ""))
         for n, alone, helped in self.table:
             more = "" if helped is None else f"{100 * helped:10.1f} %"
             said.append(f"{n:10,}{100 * alone:8.1f} %{more}")
         return "\n".join(said)
+
+    def _counted(self, n: int | None, low: int | None, high: int | None) -> str:
+        if n is None:
+            return "more than a billion labels"
+        if high is not None and high <= self.fewest:
+            return f"met by any fit with two rows of each class: from about {self.fewest:,} labels"
+        ends = (low, high)
+        said = " to ".join("a billion and more" if end is None else f"{end:,}" for end in ends)
+        return f"{n:,} labels ({said} in 90 of 100 fits)"
 
     def plot(self, ax: Any = None) -> Any:
         """Balanced accuracy against labels, without and with the pool; matplotlib axes."""
@@ -114,13 +133,6 @@ class LabelPlan:
         axes.set(xscale="log", xlabel="labels", ylabel="balanced accuracy of a probe on new rows")
         axes.legend()
         return axes
-
-
-def _counted(n: int | None, low: int | None, high: int | None) -> str:
-    if n is None:
-        return "more than a billion labels"
-    ends = " to ".join("a billion and more" if end is None else f"{end:,}" for end in (low, high))
-    return f"{n:,} labels ({ends} in 90 of 100 fits)"
 
 
 def plan_labels(
@@ -192,6 +204,7 @@ def plan_labels(
     size, design = _pool_size(unlabelled, rows.n_features), 1.0
     if together is not None:
         design = design_effect(rows, concept, moments, None, together)
+    fewest = _fewest(min(part.variance for part in parts))
     counts, followed = _learning_curve(rows, concept, together, rng) if size else ([1], [0.0])
 
     def worth(n: float, pool: int) -> float:
@@ -203,7 +216,7 @@ def plan_labels(
         return float(np.mean([_accuracy(p, worth(n, pool), classes, share) for p in parts]))
 
     def least(pool: int, share: float | None) -> int | None:
-        return _least(lambda n: found(n, pool, share), target)
+        return _least(lambda n: found(n, pool, share), target, fewest)
 
     ends = {
         name: least(pool, share)
@@ -224,7 +237,15 @@ def plan_labels(
         separation=float(max(part.squared or 0.0 for part in parts)),
         n_features=parts[0].rank,
         correlation=followed[-1],
+        fewest=fewest,
+        before=float(np.mean([recall(part.squared or 0.0, classes) for part in parts])),
     )
+
+
+def _fewest(variance: float) -> int:
+    """Labels among which two of a class can be expected, from the variance π(1 - π) of it."""
+    share = (1 - np.sqrt(max(1 - 4 * variance, 0.0))) / 2
+    return int(np.ceil(ROWS / share - 1e-9))
 
 
 def _learning_curve(
@@ -308,11 +329,12 @@ def _accuracy(part: Separation, n: float, classes: int, share: float | None) -> 
     return recall(q, classes)
 
 
-def _least(accuracy: Callable[[float], float], target: float) -> int | None:
-    """The least number of labels at which the accuracy is at the target or below."""
+def _least(accuracy: Callable[[float], float], target: float, fewest: int) -> int | None:
+    """The least number of labels, of those allowed, with an accuracy at the target or below."""
     if accuracy(MOST) > target:
         return None
-    if accuracy(1.0) <= target:
-        return 1
-    root = scipy.optimize.brentq(lambda t: accuracy(10**t) - target, 0.0, np.log10(MOST), xtol=1e-4)
+    if accuracy(float(fewest)) <= target:
+        return fewest
+    ends = np.log10([fewest, MOST])
+    root = scipy.optimize.brentq(lambda t: accuracy(10**t) - target, *ends, xtol=1e-4)
     return int(np.ceil(10**root))

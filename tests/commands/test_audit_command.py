@@ -216,3 +216,14 @@ def test_a_frontier_is_drawn_in_the_report(people, run, refused):
     assert code == 0
     assert "What erasing more would cost" in (people.folder / "f.html").read_text("utf-8")
     assert "file of numbers" in refused(*command, "--frontier", "people.parquet")
+
+
+def test_ranks_in_the_words_of_each_command(people, run, refused):
+    path = ("rank-path", "people.parquet", "-c", "gender", "--ranks")
+    assert "or --ranks 'auto' for the concept's own" in refused(*path, "1-10")
+    compare = ("compare", "people.parquet", "-c", "gender", "--rank", "10")
+    assert "or --rank 'auto' for the concept's own" in refused(*compare)
+    code, out, _ = run(*path, "1,2")
+    assert code == 0
+    assert "rows. Write --holdout 0.3, say." in " ".join(out.split())
+    assert "X_test" not in out

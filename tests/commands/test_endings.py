@@ -1,10 +1,13 @@
 """How the program ends: interrupted, with a closed pipe, on a full disk, on a mistyped name."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -162,3 +165,50 @@ def test_the_words_of_the_command_line():
     assert (
         as_options("alpha=1 and transform(X, concept=z)") == "alpha=1 and transform(X, concept=z)"
     )
+
+
+@pytest.fixture
+def closed(people, monkeypatch):
+    """A folder that cannot be written to, whoever asks."""
+    folder = people.folder / "closed"
+    folder.mkdir()
+    opened, made = os.open, Path.mkdir
+
+    def open_elsewhere(name, *args, **kwargs):
+        refuse(name)
+        return opened(name, *args, **kwargs)
+
+    def make_elsewhere(path, *args, **kwargs):
+        refuse(path)
+        made(path, *args, **kwargs)
+
+    def refuse(name):
+        if Path(name).is_relative_to(folder):
+            raise PermissionError(errno.EACCES, "Permission denied", str(name))
+
+    monkeypatch.setattr(os, "open", open_elsewhere)
+    monkeypatch.setattr(Path, "mkdir", make_elsewhere)
+    return folder
+
+
+def test_what_cannot_be_written_is_named(people, closed, run, refused):
+    fit = ("fit", "people.parquet", "-c", "gender", "-m", "leace", "-o")
+    assert run(*fit, "g.safetensors")[0] == 0
+    (people.folder / "shards").mkdir()
+    people.write("shards/0.parquet")
+    said = f"Cannot be written (Permission denied); name another place than this: {closed}"
+    for command in (
+        (*fit, closed / "x.safetensors"),
+        ("apply", "g.safetensors", "people.parquet", "-o", closed / "x.npz"),
+        ("apply", "g.safetensors", "shards", "-o", closed / "x"),
+        ("info", "g.safetensors", "--json", closed / "x.json"),
+    ):
+        assert f"{said}/{Path(str(command[-1])).name}\n" in refused(*command)
+
+
+def test_a_folder_without_the_right_to_write_is_refused_before_the_work(people, refused):
+    closed = people.folder / "closed"
+    closed.mkdir()
+    with patch("os.access", lambda path, mode: Path(path) != closed):
+        said = refused("fit", "nothing.parquet", "-c", "gender", "-o", closed / "g.safetensors")
+    assert f"cannot be written to. Received {closed}/g.safetensors" in said

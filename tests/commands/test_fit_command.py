@@ -122,6 +122,9 @@ def label_files(people):
     (people.folder / "wide.csv").write_text(
         "id,gender\n" + "\n".join(f'"{i},x",{name}' for i, name in enumerate(names))
     )
+    (people.folder / "semicolons.csv").write_text(
+        "id;gender\n" + "\n".join(f"{i},x;{name}" for i, name in enumerate(names))
+    )
     (people.folder / "tabs.tsv").write_text(
         "id\tgender\n" + "\n".join(f"{i}\t{name}" for i, name in enumerate(names))
     )
@@ -130,7 +133,10 @@ def label_files(people):
 
 @pytest.mark.parametrize(
     "what",
-    ["labels.txt", "bare.csv", "headed.csv", "wide.csv:gender", "tabs.tsv:gender", "labels.npy"],
+    [
+        *("labels.txt", "bare.csv", "headed.csv", "wide.csv:gender", "semicolons.csv:gender"),
+        *("tabs.tsv:gender", "labels.npy"),
+    ],
 )
 def test_labels_in_a_file_beside_an_array(what, people, run):
     label_files(people)

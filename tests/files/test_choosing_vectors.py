@@ -5,9 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made import vectors
+from pyarrow.feather import write_feather
 
 import expunge as ex
-from expunge.files import open_file
+from expunge.files import convert, open_file
 
 
 def lists(d=3, n=10):
@@ -104,3 +105,102 @@ def test_unknown_files(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ex.InputError, match="files of one format"):
         open_file(tmp_path / "empty")
+
+
+def booleans(path, n=400):
+    """Floats, a whole number and two booleans, one of which follows the gender."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    columns = {
+        "age": rng.normal(size=n) + y,
+        "hours": rng.integers(0, 9, n),
+        "husband": rng.random(n) < 0.1 + 0.8 * y,
+        "cook": rng.random(n) < 0.5,
+    }
+    table = pa.table({**columns, "sex": np.array(["f", "m"])[y]})
+    if path.suffix == ".csv":
+        table.to_pandas().to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        write_feather(table, path)
+    return np.column_stack(list(columns.values())).astype(float), y
+
+
+TABLES = pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv"])
+
+
+@TABLES
+def test_booleans_that_are_named_are_numbers(ending, tmp_path):
+    path = tmp_path / f"t{ending}"
+    X, y = booleans(path)
+    file = open_file(path, "*")
+    assert file.vector_columns == ("age", "hours", "husband", "cook")
+    np.testing.assert_array_equal(file.take(np.arange(400)), X)
+    two = open_file(path, ["cook", "husband"])
+    np.testing.assert_array_equal(two.take(np.arange(400)), X[:, [3, 2]])
+    with pytest.raises(ex.InputError, match="holds no numbers: 'sex'"):
+        open_file(path, ["age", "sex"])
+    eraser = ex.LEACE().fit(ex.open_rows(path, vectors="*"), "sex")
+    clean = eraser.transform(ex.open_rows(path, vectors="*"), out=tmp_path / f"clean{ending}")
+    np.testing.assert_allclose(clean.array(), ex.LEACE().fit(X, y).transform(X), atol=1e-9)
+    assert ex.certify(ex.Erasure.identity(4), clean, y).erased
+
+
+@TABLES
+def test_what_was_left_out_is_known(ending, tmp_path):
+    booleans(tmp_path / f"t{ending}")
+    file = open_file(tmp_path / f"t{ending}")
+    assert file.vector_columns == ("age",)
+    assert file.left_out == ("hours", "husband", "cook")
+    assert open_file(tmp_path / f"t{ending}", "age").left_out == ()
+
+
+def test_only_booleans(tmp_path):
+    path = tmp_path / "t.parquet"
+    X, y = booleans(path)
+    names = ["husband", "cook"]
+    rows = ex.open_rows(path, vectors=names)
+    eraser = ex.LEACE().fit(rows, "sex")
+    wanted = ex.LEACE().fit(X[:, 2:], y).transform(X[:, 2:])
+    np.testing.assert_allclose(eraser.transform(rows, out=tmp_path / "c.parquet").array(), wanted)
+    convert(path, tmp_path / "moved.parquet", vectors=names)
+    assert pq.read_schema(tmp_path / "moved.parquet").equals(pq.read_schema(path))
+
+
+def test_no_boolean_in_a_column_of_them(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1.5,True\n2.5,False\n0.5,False\n1.5,maybe\n")
+    with pytest.raises(
+        ex.InputError, match=r"Not True or False in the column 'y'.*'maybe'.*line 5"
+    ):
+        open_file(tmp_path / "t.csv", "*").take(np.arange(4))
+
+
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+def test_csv_with_another_separator(sign, tmp_path):
+    booleans(tmp_path / "commas.csv")
+    text = (tmp_path / "commas.csv").read_text().replace(",", sign)
+    (tmp_path / "t.csv").write_text(text)
+    commas, file = open_file(tmp_path / "commas.csv", "*"), open_file(tmp_path / "t.csv", "*")
+    assert file.vector_columns == commas.vector_columns
+    np.testing.assert_array_equal(file.take(np.arange(400)), commas.take(np.arange(400)))
+    assert file.column("sex").tolist() == commas.column("sex").tolist()
+    for source in ("commas.csv", "t.csv"):
+        convert(tmp_path / source, tmp_path / f"new-{source}", vectors="*")
+    moved = (tmp_path / "new-t.csv").read_text()
+    assert moved == (tmp_path / "new-commas.csv").read_text().replace(",", sign)
+    convert(tmp_path / "t.csv", tmp_path / "t.tsv", vectors="*")
+    assert (tmp_path / "t.tsv").read_text() == moved.replace(sign, "\t")
+    convert(tmp_path / "t.tsv", tmp_path / "back.csv", vectors="*")
+    assert (tmp_path / "back.csv").read_text() == moved.replace(sign, ",")
+
+
+def test_one_column_of_csv_may_have_semicolons_in_its_name(tmp_path):
+    (tmp_path / "t.csv").write_text('"a;b"\n0.5\n1.5\n')
+    assert open_file(tmp_path / "t.csv").vector_columns == ("a;b",)
+
+
+def test_a_missing_entry_is_named_with_its_column(tmp_path):
+    path = parquet(tmp_path, x=[0.5, 1.5, 2.5], y=pa.array([True, None, False]))
+    with pytest.raises(ex.InputError, match=r"missing \(null\).*row 1 of the column 'y' of .*t.par"):
+        open_file(path, ["x", "y"]).take(np.arange(3))

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made import MADE, D, N, genders, make, table, vectors, words
+from pyarrow.feather import write_feather
 from safetensors import safe_open
 
 import expunge as ex
@@ -236,3 +237,40 @@ def test_vectors_of_no_width(ending, tmp_path):
     np.save(tmp_path / "none.npy", np.zeros((5, 0)))
     with pytest.raises(ex.InputError, match="have no columns"):
         convert(tmp_path / "none.npy", tmp_path / f"copy.{ending}")
+
+
+def mixed(path):
+    """Columns of fractions, of whole numbers and of booleans; the second follows the gender."""
+    rng = np.random.default_rng(0)
+    y = np.arange(N) % 2
+    columns = {
+        "a": rng.normal(size=N).astype(np.float32),
+        "k": (rng.integers(0, 5, N) + 2 * y).astype(np.int16),
+        "b": rng.random(N) < 0.2 + 0.6 * y,
+    }
+    table = pa.table({**columns, "gender": genders()})
+    pq.write_table(table, path) if path.suffix == ".parquet" else write_feather(table, path)
+    return np.column_stack(list(columns.values())).astype(np.float64), y
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_whole_numbers_beside_fractions_are_not_cut_to_whole_ones(ending, tmp_path):
+    path = tmp_path / f"mixed{ending}"
+    X, y = mixed(path)
+    X, names = X[:, :2], ["a", "k"]
+    eraser = ex.LEACE().fit(X, y)
+    clean = open_file(rewrite(path, eraser, tmp_path / f"clean{ending}", vectors=names), names)
+    assert [str(clean.schema.field(name).type) for name in names] == ["float", "float"]
+    np.testing.assert_allclose(content(clean.path, vectors=names), eraser.transform(X), atol=1e-5)
+    moved = open_file(convert(path, tmp_path / f"moved{ending}", vectors=names), names)
+    assert [str(moved.schema.field(name).type) for name in names] == ["float", "int16"]
+
+
+@pytest.mark.parametrize("name", ["npy", "npz", "parquet of columns", "csv"])
+def test_whole_numbers_at_unit_length_are_fractions(name, tmp_path):
+    X = np.random.default_rng(0).integers(1, 9, (N, D))
+    path = make(name, tmp_path, X)
+    vectors = [f"e{j}" for j in range(D)] if path.suffix in (".parquet", ".csv") else None
+    made = convert(path, tmp_path / f"unit-{path.name}", vectors=vectors, normalize=True)
+    length = np.linalg.norm(content(made, vectors=vectors), axis=1)
+    np.testing.assert_allclose(length, 1)

@@ -415,3 +415,21 @@ def test_a_frame_on_a_cluster_is_put_in_order_too():
     np.testing.assert_allclose(found[NAMES], erasure(frame), atol=1e-12)
     assert_refused("'a' missing", erasure, parts[NAMES[1:]])
     assert ex.LEACE().fit(parts, concept="race", vectors=NAMES).certificate_.erased
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (pd.Series([1.5, None, "?", 2.0] * 15, dtype=object), "'?' in row 2, column 'odd'"),
+        (pd.Series([1.5, pd.NA, 2.0, 2.5] * 15, dtype=object), "<NA> in row 1, column 'odd'"),
+        (pd.array([True, None, False, True] * 15, dtype="boolean"), "<NA> in row 1, column 'odd'"),
+    ],
+)
+def test_an_entry_that_is_no_number_is_named_with_its_column(values, said):
+    frame = pd.DataFrame({"a": np.arange(60.0), "odd": values, "b": np.ones(60)})
+    y = np.arange(60) % 2
+    assert_refused(said, ex.LEACE().fit, frame, y)
+    assert_refused(said, ex.LEACE().fit, frame.assign(sex=y), concept="sex")
+    assert_refused(said, ex.LEACE().fit(frame[["a", "b"]].assign(odd=y), y[::-1]).transform, frame)
+    array = frame.to_numpy(dtype=object)
+    assert_refused(said.replace("'odd'", "1"), ex.LEACE().fit, array, y)

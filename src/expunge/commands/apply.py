@@ -85,11 +85,10 @@ def apply(
     from expunge.commands.engines import check_shared, engine_of
     from expunge.commands.erasure_files import load_erasure
     from expunge.commands.guard import say
-    from expunge.commands.labelled_table import names_of
+    from expunge.commands.labelled_table import names_of, open_known
     from expunge.commands.likeness import unlikeness
     from expunge.commands.row_bar import row_bar
-    from expunge.files import open_file, rewrite
-    from expunge.files.formats import in_order_of
+    from expunge.files import rewrite
     from expunge.rows.chunked import ChunkedRows
 
     check_target(json_file, streams=True)
@@ -99,9 +98,7 @@ def apply(
         )
     check_folder(out)
     found = load_erasure(erasure)
-    file = open_file(vectors, names_of(vector_names))
-    if vector_names is None:
-        file = in_order_of(file, found.columns)
+    file = open_known(vectors, names_of(vector_names), found.columns)
     _check_width(found, file, erasure)
     needed = bool(getattr(found, "needs_concept", False))
     strange = unlikeness(found, file)

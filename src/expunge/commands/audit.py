@@ -158,6 +158,7 @@ def audit(
         concept or (),
         vector_names,
         memory,
+        known=found.columns,
         task=task,
         ids=ids,
         pair=pair,

@@ -90,7 +90,7 @@ def compare(
         parse_rank,
         parse_settings,
     )
-    from expunge.commands.wording import as_options
+    from expunge.commands.wording import as_options, renamed
 
     check_target(json_file, streams=True)
     more = parse_settings(settings or [])
@@ -108,18 +108,19 @@ def compare(
         missing=missing,
     )
     table = table_to_erase(vectors, asked, "A comparison")
-    result = ex.compare(
-        table.rows,
-        table.concept,
-        methods,
-        ranks,  # type: ignore[arg-type]  # checked by the function
-        table.task,
-        runs,
-        probes=probes,
-        concept_type=concept_type,  # type: ignore[arg-type]
-        random_state=seed,
-        verbose=console(stderr=True).is_terminal,
-        **more,
-    )
+    with renamed("ranks", "rank"):
+        result = ex.compare(
+            table.rows,
+            table.concept,
+            methods,
+            ranks,  # type: ignore[arg-type]  # checked by the function
+            table.task,
+            runs,
+            probes=probes,
+            concept_type=concept_type,  # type: ignore[arg-type]
+            random_state=seed,
+            verbose=console(stderr=True).is_terminal,
+            **more,
+        )
     write_json(json_file, "compare", {"file": str(vectors), **result.to_dict()})
     show_text(as_options(str(result)))

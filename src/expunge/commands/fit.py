@@ -181,10 +181,13 @@ def fit(
         given = {"concept": table.concept, "sample_weight": table.weights, **more}
         eraser.fit(table.rows, table.task, **given)
     found = map_of_fit(eraser)
+    if found.columns is None and table.chosen is not None:  # of some rows only
+        found = with_meta(found, columns=table.chosen.to_meta())
     if left is not None:
         found = with_meta(found, held_out=left)
     if pair or words:  # a few words are labelled, and all words are to be cleaned
-        found = with_meta(found, rows=first_rows(open_file(vectors, names_of(vector_names))))
+        every = open_file(vectors, table.chosen or names_of(vector_names))
+        found = with_meta(found, rows=first_rows(every))
     found.save(out)
     certificate = eraser.certificate_
     result = {
@@ -197,7 +200,7 @@ def fit(
         **describe(found),
     }
     write_json(json_file, "fit", result)
-    render(eraser, found, table, out, console(), left)
+    render(eraser, found, table, out, console(), left, vector_names)
 
 
 def name_of(eraser: BaseEraser) -> str:
@@ -212,6 +215,7 @@ def render(
     out: Path,
     screen: Console,
     held_out: dict[str, Any] | None = None,
+    vector_names: list[str] | None = None,
 ) -> None:
     """Print what was fitted, the certificate, and what to do next.
 
@@ -225,10 +229,14 @@ def render(
     screen : Console
     held_out : dict, optional
         Which rows were left out.
+    vector_names : list of str, optional
+        What the user called the vectors.
     """
+    from expunge.commands.info import vectors_said
+
     n, d = table.rows.n_samples, found.n_features
 
-    def name(path: Where) -> str:
+    def name(path: Where | str) -> str:
         return printable(str(path), screen.encoding)
 
     def say(text: str, style: str = "") -> None:
@@ -238,6 +246,8 @@ def render(
         f"{type(eraser).__name__} erases {found.rank} of {d} dimensions, found on {n:,} rows of "
         f"{name(table.path)}" + (f" ({held_out['rows']:,} others left out)" if held_out else "")
     )
+    if found.columns is not None and not found.columns.lists:
+        say(f"Vectors: {printable(vectors_said(found.columns.names), screen.encoding)}")
     if eraser.pool_ is not None:
         say(str(eraser.pool_))
     elif pool := found.meta.get("pool"):
@@ -251,6 +261,8 @@ def render(
     say(f"Saved to {name(out)}")
     clean = table.path.with_name(f"clean-{table.path.name}")
     told = " --concept COLUMN" if getattr(found, "needs_concept", False) else ""
+    if vector_names and found.columns is None:
+        told += f" --vectors {name(','.join(vector_names))}"
     say(f"Next: expunge apply {name(out)} {name(table.path)}{told} -o {name(clean)}", "bold")
 
 

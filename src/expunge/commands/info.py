@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from expunge.maps import Map
 
-__all__ = ["EXAMPLES", "describe", "info", "render"]
+__all__ = ["EXAMPLES", "describe", "info", "render", "vectors_said"]
 
 EXAMPLES = """\b
 Examples:
@@ -24,6 +24,7 @@ Examples:
 """
 
 LABELS_SHOWN = 12
+COLUMNS_SHOWN = 8
 UNKNOWN = "not recorded"
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A saved erasure (.safetensors).")]
@@ -59,6 +60,7 @@ def describe(erasure: Map) -> dict[str, Any]:
         "solver": meta.get("solver"),
         "rank": erasure.rank,
         "n_features": erasure.n_features,
+        "vectors": None if erasure.columns is None else list(erasure.columns.names),
         "orthogonal": getattr(erasure, "is_orthogonal", None),
         "projection": getattr(erasure, "projection", None),
         "needs_concept": bool(getattr(erasure, "needs_concept", False)),
@@ -73,6 +75,22 @@ def describe(erasure: Map) -> dict[str, Any]:
         "date": meta.get("date"),
         "steps": [_mapping(step).get("method") for step in _sequence(meta.get("steps"))],
     }
+
+
+def vectors_said(columns: Sequence[Any] | None) -> str:
+    """Which columns the vectors are, the first few by name; empty where nobody knows.
+
+    Examples
+    --------
+    >>> from expunge.commands.info import vectors_said
+    >>> vectors_said(["age", "hours"]), vectors_said(["embedding"])
+    ('2 columns: age, hours', 'the column embedding')
+    """
+    names = list(map(str, columns or ()))
+    if len(names) < 2:
+        return f"the column {names[0]}" if names else ""
+    more = f", and {len(names) - COLUMNS_SHOWN} more" if len(names) > COLUMNS_SHOWN else ""
+    return f"{len(names):,} columns: {', '.join(names[:COLUMNS_SHOWN])}{more}"
 
 
 def render(described: Mapping[str, Any], screen: Console) -> None:
@@ -94,6 +112,7 @@ def _lines(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("method", _said(found["method"])),
         ("solver", _said(found["solver"])),
         ("rank", f"{found['rank']} of {found['n_features']} features"),
+        ("vectors", vectors_said(found["vectors"]) or UNKNOWN),
         ("projection", _projection(found)),
         ("concept", _concept(concept["kind"], concept["labels"])),
         ("rows fitted", _rows(found)),

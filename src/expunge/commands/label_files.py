@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.csv_file import separator_of
 from expunge.files.formats import ending_of
 from expunge.files.naming import check_name, listed, nearest
 from expunge.rows.base import Rows
@@ -45,6 +46,12 @@ def read_labels(what: str, rows: Rows, where: str, option: str) -> tuple[str, ND
     """
     if what in rows.columns:
         return what, rows.column(what)
+    if rows.chosen is not None and what in rows.chosen.names:
+        raise InputError(
+            f"{option}: the column {what!r} of {where} is one of the vectors",
+            f"vectors of the columns {listed(rows.chosen.names)}",
+            "Fit with --vectors, naming the columns of the vectors without this one",
+        )
     path, column = _as_file(what)
     if path is None:
         raise InputError(
@@ -138,6 +145,8 @@ def _read_array(path: Path, option: str) -> NDArray[Any]:
 def _read_table(path: Path, comma: str, column: str | None, n: int, option: str) -> NDArray[Any]:
     """A column; the first line of a single one is its name, unless that is one line too many."""
     lines = text_lines(path)
+    if column is not None and comma == ",":
+        comma = separator_of(lines[0])
     try:
         table = list(csv.reader((f"{line}\n" for line in lines), delimiter=comma))
     except csv.Error as error:

@@ -18,6 +18,9 @@ from expunge.commands.word_labels import by_lists, by_pair, words_of
 from expunge.errors import InputError
 from expunge.files.budget import check_memory
 from expunge.files.formats import open_file
+from expunge.files.naming import listed
+from expunge.files.table import VectorFile
+from expunge.files.vector_columns import VectorColumns
 from expunge.inputs import check_number
 from expunge.inputs.matrices import as_numpy
 from expunge.rows.base import Rows
@@ -29,12 +32,14 @@ __all__ = [
     "LabelledTable",
     "held_out_rows",
     "names_of",
+    "open_known",
     "open_table",
     "pool_of_table",
     "table_to_erase",
 ]
 
 Watch = Callable[[int, int], None]  # (rows read, rows)
+LEFT_OUT = "left out of the vectors: the columns {}, which --vectors can name too"
 DROP = "Write --missing drop, or fill in what is missing"
 PART = 4  # of the memory, one in so many for rows that are kept
 
@@ -51,6 +56,8 @@ class Asked:
     memory : str
     concept_option : str
         What to call the option of the concepts.
+    known : VectorColumns or None
+        The columns of the fit, which are the vectors where no option names others.
     task, weights, ids, groups : str or None
         Columns or files.
     pair, words : str or None
@@ -67,6 +74,7 @@ class Asked:
     vectors: Sequence[str] | None = None
     memory: str = "1GB"
     concept_option: str = "--concept"
+    known: VectorColumns | None = None
     task: str | None = None
     weights: str | None = None
     ids: str | None = None
@@ -77,6 +85,12 @@ class Asked:
     missing: str = "error"
     pools: bool = False
     rows_of: RowsOf | None = None
+
+    @property
+    def labels(self) -> set[str]:
+        """What may be columns that are no vectors."""
+        others = (self.task, self.weights, self.ids, self.groups)
+        return {*self.concepts, *(name for name in others if name is not None)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +108,8 @@ class LabelledTable:
         What was left out or found.
     unlabelled : Rows or None
         Rows without labels that were not left out.
+    chosen : VectorColumns or None
+        Which columns of the file the vectors are.
     """
 
     path: Where
@@ -106,6 +122,7 @@ class LabelledTable:
     groups: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     unlabelled: Rows | None = None
+    chosen: VectorColumns | None = None
 
     def take(self, index: NDArray[np.intp], memory: int) -> LabelledTable:
         """Some of the rows, in memory if they are few."""
@@ -168,6 +185,27 @@ def names_of(vectors: Sequence[str] | None) -> str | list[str] | None:
     return names[0] if len(names) == 1 else (names or None)
 
 
+def open_known(
+    path: Where, names: str | list[str] | None, known: VectorColumns | None
+) -> VectorFile:
+    """The file with the columns that are named, else with those of a fit; in the order of the fit.
+
+    Parameters
+    ----------
+    path : Path or Address
+    names : str, list of str or None
+    known : VectorColumns or None
+
+    Returns
+    -------
+    VectorFile
+    """
+    file = open_file(path, known if names is None else names)
+    if known is None or {*known.names} != {*file.vector_columns}:
+        return file
+    return file if known.names == file.vector_columns else open_file(path, known)
+
+
 def table_to_erase(path: Where, asked: Asked, what: str) -> LabelledTable:
     """The table of a command that has to know what to erase; notes about it are shown.
 
@@ -218,7 +256,7 @@ def open_table(path: Where, asked: Asked, watch: Watch | None = None) -> Labelle
     InputError
         For a column or a file that is not there, and for labels that are missing.
     """
-    file = open_file(path, names_of(asked.vectors))
+    file, notes = _opened(path, asked)
     rows: Rows = ChunkedRows(file, asked.memory)
     if asked.rows_of is not None:
         rows = asked.rows_of(file)
@@ -240,7 +278,22 @@ def open_table(path: Where, asked: Asked, watch: Watch | None = None) -> Labelle
                 "Leave out --engine: the words of a language fit into one machine",
             )
         return _of_words(path, rows, asked)
-    return _without_missing(path, rows, _concepts(path, rows, asked), asked, ())
+    return _without_missing(path, rows, _concepts(path, rows, asked), asked, notes)
+
+
+def _opened(path: Where, asked: Asked) -> tuple[VectorFile, tuple[str, ...]]:
+    """The file, and what to say of its columns; labels that no name took for vectors are none."""
+    names = names_of(asked.vectors)
+    file = open_known(path, names, asked.known)
+    left = [name for name in file.left_out if name not in asked.labels]
+    notes = (LEFT_OUT.format(listed(left)),) if left else ()
+    if names is None and asked.known is not None:
+        return file, ()
+    exact = [names] if isinstance(names, str) else (names or [])
+    mine = [name for name in file.vector_columns if name in exact or name not in asked.labels]
+    if mine and len(mine) < len(file.vector_columns):
+        file = open_file(path, mine)
+    return file, notes
 
 
 def _concepts(path: Where, rows: Rows, asked: Asked) -> dict[str, NDArray[Any]]:
@@ -272,7 +325,7 @@ def pool_of_table(table: LabelledTable, file: str | None, asked: Asked) -> Rows 
     """
     if file is None:
         return table.unlabelled
-    opened = open_file(file, names_of(asked.vectors))
+    opened = open_file(file, table.chosen or names_of(asked.vectors))
     found: Rows = ChunkedRows(opened, asked.memory)
     if asked.rows_of is not None:
         found = asked.rows_of(opened)
@@ -351,7 +404,8 @@ def _without_missing(
     words = None
     if asked.word_column in rows.columns and asked.rows_of is None:
         words = rows.column(asked.word_column)
-    table = LabelledTable(path, rows, words=words, notes=(*notes, note) if note else notes)
+    notes = (*notes, note) if note else notes
+    table = LabelledTable(path, rows, words=words, notes=notes, chosen=rows.chosen)
     if index is not None:
         lost = np.setdiff1d(np.arange(rows.n_samples), index)
         budget = check_memory(asked.memory)

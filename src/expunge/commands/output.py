@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -91,10 +92,7 @@ def check_target(path: Path | None, *, streams: bool = False) -> None:
     """
     if path is None or (streams and is_stream(path)):
         return
-    if not check_writable(path).parent.is_dir():
-        raise InputError(
-            "The folder of an output file does not exist", str(path), "Make the folder first"
-        )
+    _check_place(check_writable(path).parent, path)
 
 
 def check_targets(*targets: Path | None, inputs: Sequence[Where | None] = ()) -> None:
@@ -121,16 +119,25 @@ def check_targets(*targets: Path | None, inputs: Sequence[Where | None] = ()) ->
 
 
 def check_folder(path: Where | None) -> None:
-    """Refuse a target whose folder is not there.
+    """Refuse a target whose folder is not there, or cannot be written to.
 
     Parameters
     ----------
     path : path or address, optional
         Of a file or a folder; stores at addresses may have none before there are files in them.
     """
-    if isinstance(path, Path) and not path.absolute().parent.is_dir():
+    if isinstance(path, Path):
+        _check_place(path.absolute().parent, path)
+
+
+def _check_place(folder: Path, path: Path) -> None:
+    if not folder.is_dir():
         raise InputError(
             "The folder of the output does not exist", str(path), "Make the folder first"
+        )
+    if not os.access(folder, os.W_OK):
+        raise InputError(
+            "The folder of the output cannot be written to", str(path), "Name a file in another"
         )
 
 

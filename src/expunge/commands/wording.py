@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["as_options"]
+from expunge.errors import InputError
+
+__all__ = ["as_options", "renamed"]
 
 OPTIONS = {
     "concept": "--concept",
@@ -17,11 +21,13 @@ OPTIONS = {
     "methods": "--method",
     "normalize": "--normalize",
     "rank": "--rank",
+    "ranks": "--ranks",
     "resume": "--resume",
     "vectors": "--vectors",
 }
 SETTING = re.compile(rf"\b({'|'.join(OPTIONS)})=(True|False|None|'[^']*'|\"[^\"]*\")?(?![\w(])")
 ARRAYS = re.compile(r"\s+as\s+X_test\s+and\s+y_test\b")
+NO_TEST = re.compile(r"\bPass\s+X_test\s+and\s+y_test\b")
 UNTYPED = re.compile(r"\bPass (--)")
 
 
@@ -42,8 +48,36 @@ def as_options(text: str) -> str:
     >>> as_options("Pass in_place=True to replace it, or say vectors='e*'.")
     "Write --in-place to replace it, or say --vectors 'e*'."
     """
+    text = NO_TEST.sub("Write --holdout 0.3, say", text)
     text = ARRAYS.sub(" (fit with --holdout, or take another table)", text)
     return UNTYPED.sub(r"Write \1", SETTING.sub(_option, text))
+
+
+@contextmanager
+def renamed(name: str, option: str) -> Iterator[None]:
+    """Say of an argument in a message that it is another, for a command that calls it so.
+
+    Parameters
+    ----------
+    name, option : str
+        As arguments of Python.
+
+    Examples
+    --------
+    >>> from expunge.commands.wording import renamed
+    >>> from expunge.errors import InputError
+    >>> with renamed("ranks", "rank"):
+    ...     raise InputError("Too many", "ranks=[9]", "Pass ranks='auto'")
+    Traceback (most recent call last):
+        ...
+    expunge.errors.InputError: Too many. Received rank=[9]. Pass rank='auto'.
+    """
+    try:
+        yield
+    except InputError as error:
+        parts = (error.problem, error.received, error.remedy)
+        said = [re.sub(rf"\b{name}=", f"{option}=", part) for part in parts]
+        raise type(error)(*said) from error
 
 
 def _option(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ A column of lists is read as the numbers that lie behind it, never row by row.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,10 @@ from expunge.files.list_columns import (
     pyarrow,
     refuse_null,
 )
-from expunge.files.naming import choose_columns
+from expunge.files.naming import choose_columns, left_out
 from expunge.files.number_types import array_type
 from expunge.files.table import Order, VectorFile, unreadable
+from expunge.files.vector_columns import VectorColumns
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
@@ -70,8 +71,10 @@ class ArrowTable(VectorFile):
             )
         kinds = {name: self.schema.field(name).type for name in names}
         lists = [name for name, kind in kinds.items() if is_list(kind)]
+        if isinstance(vectors, VectorColumns):
+            vectors = vectors.asked_of(lists, names)
         numbers = {
-            name: pa.types.is_floating(kind) or pa.types.is_integer(kind) or is_number_list(kind)
+            name: is_number_list(kind) or any(is_kind(kind) for is_kind in _number_types())
             for name, kind in kinds.items()
         }
         chosen = choose_columns(
@@ -95,6 +98,7 @@ class ArrowTable(VectorFile):
             self.d = kind.list_size if is_fixed(kind) else self._first_length()
         else:
             self.vector_columns, self.d = self.names, len(chosen)
+            self.left_out = left_out(numbers, chosen, vectors)
             types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
             self.stored = np.result_type(*types).name
         if self.d < 1 and self.n:
@@ -144,8 +148,8 @@ class ArrowTable(VectorFile):
         columns = [batch.column(batch.schema.get_field_index(name)) for name in self.names]
         if not self.vector_columns:
             return matrix_of(columns[0], self.d, str(self.path), start)
-        for column in columns:
-            refuse_null(column, str(self.path), start)
+        for name, column in zip(self.names, columns, strict=True):
+            refuse_null(column, f"the column {name!r} of {self.path}", start)
         out = np.empty((len(batch), self.d), self.dtype)
         arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
         for lo in range(0, len(batch), CACHED):  # so that what is written stays in cache
@@ -160,13 +164,15 @@ class ArrowTable(VectorFile):
         except (UnicodeError, pyarrow().ArrowException) as error:
             raise unreadable(self.path, f"a column of Arrow ({name!r})", error) from error
 
-    def new_schema(self, kind: str, columns: tuple[str, ...]) -> Any:
+    def new_schema(self, kind: str, columns: tuple[str, ...], *, moved: bool = False) -> Any:
         """The schema with vectors of another type, and the columns that are carried.
 
         Parameters
         ----------
         kind : str
         columns : tuple of str
+        moved : bool
+            Whether all numbers stay what they are: then columns of whole numbers stay such.
 
         Returns
         -------
@@ -175,16 +181,24 @@ class ArrowTable(VectorFile):
         fields = []
         for field in self.schema:
             if field.name in self.names:
-                fields.append(field.with_type(_retyped(field.type, kind, self.stored)))
+                stays = kind == self.stored and (moved or _has_fractions(field.type))
+                fields.append(field if stays else field.with_type(_retyped(field.type, kind)))
             elif field.name in columns:
                 fields.append(field)
         return pyarrow().schema(fields, metadata=self.schema.metadata)
 
 
-def _retyped(kind: Any, numbers: str, stored: str) -> Any:
-    """The type of a column of vectors with other numbers; the same where those stay."""
-    if numbers == stored:
-        return kind
+def _number_types() -> tuple[Callable[[Any], bool], ...]:
+    types = pyarrow().types
+    return types.is_floating, types.is_integer, types.is_boolean
+
+
+def _has_fractions(kind: Any) -> bool:
+    return bool(pyarrow().types.is_floating(kind.value_type if is_list(kind) else kind))
+
+
+def _retyped(kind: Any, numbers: str) -> Any:
+    """The type of a column of vectors with other numbers."""
     pa = pyarrow()
     inner = pa.from_numpy_dtype(array_type(numbers))
     if not is_list(kind):
@@ -250,7 +264,7 @@ def new_batches(
     """
     tables = source.shards or (source,)
     if all(isinstance(table, ArrowTable) for table in tables):
-        schema = tables[0].new_schema(order.kind, columns)  # type: ignore[attr-defined]
+        schema = tables[0].new_schema(order.kind, columns, moved=order.moved)  # type: ignore[attr-defined]
         for name in columns:
             schema = with_common_type(schema, name, tables)
             place, kind = schema.get_field_index(name), schema.field(name).type

@@ -1,10 +1,13 @@
-"""Tables as text: ``.csv`` with commas, ``.tsv`` with tabs; the first line names the columns."""
+"""Tables as text: ``.csv`` with commas, ``.tsv`` with tabs; the first line names the columns.
+
+A ``.csv`` whose first line has no comma may have semicolons, tabs or bars in their place.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,15 +17,18 @@ from numpy.typing import NDArray
 from expunge.errors import InputError
 from expunge.files.digits import as_text
 from expunge.files.lines import Lines, open_stream
-from expunge.files.naming import choose_columns
+from expunge.files.naming import choose_columns, left_out
 from expunge.files.table import Order, VectorFile, unreadable
+from expunge.files.vector_columns import VectorColumns
 
-__all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "write", "write_table"]
+__all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "separator_of", "write", "write_table"]
 
 KINDS = ("float16", "float32", "float64")
 CARRIES = "everything"
 PEEK = 100  # rows looked at to tell numbers from text
 PASS = 1 << 12
+SEPARATORS = (",", ";", "\t", "|")
+BOOLEANS = {"True": 1.0, "true": 1.0, "TRUE": 1.0, "False": 0.0, "false": 0.0, "FALSE": 0.0}
 TEXT = 8  # times the room of a number that its text takes
 
 
@@ -41,10 +47,11 @@ class CsvFile(VectorFile):
     path: Path
 
     def __init__(self, path: Path, vectors: Any = None) -> None:
-        self.path, self.comma = path, "\t" if ".tsv" in path.suffixes else ","
+        self.path = path
         with open_stream(path) as stream:
             mark = 3 if stream.read(3) == b"\xef\xbb\xbf" else 0
         self.lines = Lines(path, quoted=True, first=mark)
+        self.comma = "\t" if ".tsv" in path.suffixes else self._separator()
         records = self._records(PEEK + 1)
         peek = next((rows for _, _, rows in records), [])
         if len(peek) < 2:
@@ -65,12 +72,22 @@ class CsvFile(VectorFile):
         looks = [_looks([r[j] for r in sample if len(r) == width]) for j in range(width)]
         floats = [name for name, look in zip(self.names, looks, strict=True) if look == "float"]
         numbers = {name: look != "text" for name, look in zip(self.names, looks, strict=True)}
+        if isinstance(vectors, VectorColumns):
+            vectors = vectors.asked_of([], self.names)
         chosen = choose_columns([], floats, numbers, vectors, path.name)
-        self.vector_columns = tuple(chosen)
+        self.vector_columns, self.left_out = tuple(chosen), left_out(numbers, chosen, vectors)
         self.columns = tuple(name for name in self.names if name not in {*chosen})
         self.d = len(chosen)
         self.places = [self.names.index(name) for name in chosen]
+        self.readers: dict[int | str, Callable[[str], float]] = {
+            place: BOOLEANS.__getitem__ for place in self.places if looks[place] == "boolean"
+        }
         self.remember()
+
+    def _separator(self) -> str:
+        for _, line, lines in self.lines.read(1):
+            return separator_of(_text(lines, self.path, line))
+        return ","
 
     def _records(self, size: int, start: int = 0) -> Iterator[tuple[int, int, list[list[str]]]]:
         """Number of the first record, its line in the text, and records as lists of text."""
@@ -106,10 +123,12 @@ class CsvFile(VectorFile):
                     io.StringIO(_text(lines, self.path, line)),
                     delimiter=self.comma,
                     usecols=self.places,
+                    converters=self.readers or None,
+                    encoding=None,
                     comments=None,
                     ndmin=2,
                 )
-            except ValueError:
+            except (ValueError, KeyError):
                 pass  # say where
         return self.numbers_of(self._parsed(lines, line), lines, line)
 
@@ -139,10 +158,11 @@ class CsvFile(VectorFile):
                 )
             for j, place in enumerate(self.places):
                 try:
-                    found[k, j] = float(row[place])
-                except ValueError:
+                    found[k, j] = self.readers.get(place, float)(row[place])
+                except (ValueError, KeyError):
+                    kind = "True or False" if place in self.readers else "a number"
                     raise InputError(
-                        f"Not a number in the column {self.names[place]!r}",
+                        f"Not {kind} in the column {self.names[place]!r}",
                         f"{row[place]!r} in line {line + 1} of {self.path}",
                         "Mend or remove it, or say which columns are the vectors",
                     ) from None
@@ -164,6 +184,34 @@ class CsvFile(VectorFile):
         return _typed(found)
 
 
+def separator_of(head: str) -> str:
+    """What stands between the names of columns: a comma, unless there is none.
+
+    Parameters
+    ----------
+    head : str
+        The first line.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from expunge.files.csv_file import separator_of
+    >>> separator_of("age;hours;sex"), separator_of("age,hours;sex"), separator_of("age")
+    (';', ',', ',')
+    """
+    return next((sign for sign in SEPARATORS if _fields(head, sign) > 1), SEPARATORS[0])
+
+
+def _fields(head: str, sign: str) -> int:
+    try:
+        return len(next(csv.reader(io.StringIO(head, newline=""), delimiter=sign), []))
+    except csv.Error:  # what is wrong is said where the line is read
+        return 0
+
+
 def _text(lines: list[bytes], path: Path, line: int) -> str:
     try:
         return b"".join(lines).decode("utf-8")
@@ -172,7 +220,9 @@ def _text(lines: list[bytes], path: Path, line: int) -> str:
 
 
 def _looks(values: list[str]) -> str:
-    """Whether most values look like floats, whole numbers or text; the others are then refused."""
+    """What most values look like: "float", "whole", "boolean" or "text"; others are refused."""
+    if 2 * sum(value in BOOLEANS for value in values) > len(values):
+        return "boolean"
     numbers = [value for value in values if _is_number(value)]
     if 2 * len(numbers) <= len(values):
         return "text"
@@ -206,8 +256,11 @@ def open_path(path: Path, vectors: Any) -> VectorFile:
 
 
 def write(stream: IO[bytes], source: VectorFile, order: Order, columns: tuple[str, ...]) -> None:
-    """Write a table with commas; see `write_table`."""
-    write_table(stream, source, order, columns, ",")
+    """Write a table with commas, or with what another .csv has in their place."""
+    comma = SEPARATORS[0]
+    if isinstance(source, CsvFile) and ".csv" in source.path.suffixes:
+        comma = source.comma
+    write_table(stream, source, order, columns, comma)
 
 
 def write_table(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from expunge.addresses import Address, Where
-from expunge.atomic import sync_folder, write_atomically, writer_name
+from expunge.atomic import cannot_write, sync_folder, write_atomically, writer_name
 from expunge.errors import InputError
 from expunge.files.address_folders import fill_address, is_whole
 from expunge.files.folder_job import FolderJob
@@ -100,7 +100,10 @@ def fill_folder(job: FolderJob, fill: Callable[[Where], None]) -> None:
         return
     work = _Work(job.target)
     _check_target(job, job.target)
-    _begin(job, work)
+    try:
+        _begin(job, work)
+    except OSError as error:
+        raise cannot_write(work.target, error) from error
     try:
         fill(work.shards)
         for left in work.shards.glob(".*"):  # by a writer that was killed

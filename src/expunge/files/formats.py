@@ -15,7 +15,7 @@ from expunge.files.shards import ShardedFile, shard_paths
 from expunge.files.table import VectorFile, unreadable
 from expunge.files.vector_columns import VectorColumns
 
-__all__ = ["FORMATS", "Format", "ending_of", "format_of", "in_order_of", "open_file"]
+__all__ = ["FORMATS", "Format", "ending_of", "format_of", "open_file"]
 
 DAMAGED = (UnicodeError, SyntaxError, TokenError, RecursionError, OverflowError)
 
@@ -35,6 +35,8 @@ class Format:
         Whether the ending may be followed by ``.gz``.
     remote : bool
         Whether it is read and written at addresses too.
+    table : bool
+        Whether the vectors are columns, which a fit remembers by name.
     """
 
     name: str
@@ -42,10 +44,13 @@ class Format:
     writer: str
     gzip: bool = False
     remote: bool = False
+    table: bool = False
 
     def open_path(self, path: Where, vectors: Any) -> VectorFile:
         """A file of this format; a damaged head may make its parser raise anything."""
         self.check_place(path)
+        if isinstance(vectors, VectorColumns) and not self.table:
+            vectors = None
         try:
             found: VectorFile = _module(self.reader).open_path(path, vectors)
         except DAMAGED as error:
@@ -74,12 +79,12 @@ def _module(name: str) -> Any:
 FORMATS: dict[str, Format] = {
     ".npy": Format("NumPy array", "npy_file", "npy_file"),
     ".npz": Format("NumPy archive", "npz_file", "npz_file"),
-    ".parquet": Format("parquet", "parquet_file", "parquet_file", remote=True),
-    ".arrow": Format("Arrow", "ipc_file", "ipc_file"),
-    ".feather": Format("Arrow", "ipc_file", "ipc_file"),
+    ".parquet": Format("parquet", "parquet_file", "parquet_file", remote=True, table=True),
+    ".arrow": Format("Arrow", "ipc_file", "ipc_file", table=True),
+    ".feather": Format("Arrow", "ipc_file", "ipc_file", table=True),
     ".safetensors": Format("safetensors", "tensors_file", "tensors_file"),
-    ".csv": Format("csv", "csv_file", "csv_file", gzip=True),
-    ".tsv": Format("tsv", "csv_file", "tsv_file", gzip=True),
+    ".csv": Format("csv", "csv_file", "csv_file", gzip=True, table=True),
+    ".tsv": Format("tsv", "csv_file", "tsv_file", gzip=True, table=True),
     ".txt": Format("GloVe text", "word_file", "word_file", gzip=True),
     ".vec": Format("word2vec text", "word_file", "word_text", gzip=True),
     ".bin": Format("word2vec binary", "word_file", "word_binary", gzip=True),
@@ -143,9 +148,10 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
         Also an address that fsspec knows, as ``s3://bucket/people``, of parquet files. A folder
         holds files of one format, which are one table in the order of their names; hidden files and
         those whose name begins with ``_`` are not looked at.
-    vectors : str or sequence of str, optional
+    vectors : str, sequence of str or VectorColumns, optional
         Name of the array, tensor or column of lists; names of columns, or a pattern with ``*``.
-        Found by itself where there is no doubt.
+        Found by itself where there is no doubt. Columns that a fit knows are taken from tables
+        that have them.
 
     Returns
     -------
@@ -181,30 +187,6 @@ def open_file(path: Any, vectors: Any = None) -> VectorFile:
     if not file.is_file():
         raise InputError("This is no file of vectors", f"{file}, a device or a pipe", "Name a file")
     return _with_width(format_of(file).open_path(file, vectors))
-
-
-def in_order_of(file: VectorFile, known: VectorColumns | None) -> VectorFile:
-    """The same file with its vectors as a fit knew them: columns in that order, and only these.
-
-    Parameters
-    ----------
-    file : VectorFile
-    known : VectorColumns or None
-        A file whose vectors are no columns of numbers, or that is no table, is left as it is.
-
-    Returns
-    -------
-    VectorFile
-
-    Raises
-    ------
-    InputError
-        When one of the columns is missing.
-    """
-    if known is None or known.lists or not file.vector_columns:
-        return file
-    names = known.among(file.vector_columns, file.columns)
-    return file if names == file.vector_columns else open_file(file.path, list(names))
 
 
 def _with_width(file: VectorFile) -> VectorFile:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from expunge.errors import InputError
 
-__all__ = ["check_name", "choose_columns", "listed", "nearest"]
+__all__ = ["check_name", "choose_columns", "left_out", "listed", "nearest"]
 
 NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
 SHOWN = 12
@@ -112,7 +112,7 @@ def choose_columns(
     lists, floats : sequences of str
         Columns of lists of floats, and of floats.
     numbers : mapping of str to bool
-        All columns in order, and whether each holds numbers or lists of them.
+        All columns in order, and whether each holds numbers, booleans or lists of numbers.
     vectors : str, sequence of str or None
         The name of a column, a pattern with ``*``, or several names.
     where : str
@@ -149,6 +149,34 @@ def choose_columns(
     return several[0] if several else list(floats)
 
 
+def left_out(
+    numbers: Mapping[str, bool], chosen: Sequence[str], vectors: object
+) -> tuple[str, ...]:
+    """Columns of numbers that were not taken for vectors, although nobody said which to take.
+
+    Parameters
+    ----------
+    numbers : mapping of str to bool
+        As for `choose_columns`.
+    chosen : sequence of str
+    vectors : object
+        What was said; None for nothing.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> from expunge.files.naming import left_out
+    >>> left_out({"x": True, "is_new": True, "text": False}, ["x"], None)
+    ('is_new',)
+    """
+    if vectors is not None:
+        return ()
+    return tuple(name for name, held in numbers.items() if held and name not in {*chosen})
+
+
 def _named(vectors: str | Sequence[str], numbers: Mapping[str, bool], where: str) -> list[str]:
     if not isinstance(vectors, Iterable):
         raise InputError(
@@ -163,11 +191,15 @@ def _named(vectors: str | Sequence[str], numbers: Mapping[str, bool], where: str
             found += [c for c, held in numbers.items() if held and fnmatchcase(c, name)]
         else:
             found.append(check_name(name, list(numbers), "column", where))
-    odd = [name for name in found if not numbers[name]]
-    if odd or not found or len({*found}) < len(found):
-        problem = "holds no numbers" if odd else "was named twice, or none was"
+    if odd := [name for name in found if not numbers[name]]:
         raise InputError(
-            f"A column of vectors {problem}",
+            f"A column of vectors holds no numbers: {listed(odd)}",
+            f"vectors={vectors!r} for {where}",
+            "Leave it out, or encode it as numbers (one column of 0 and 1 per value)",
+        )
+    if not found or len({*found}) < len(found):
+        raise InputError(
+            "A column of vectors was named twice, or none was",
             f"vectors={vectors!r} for {where}",
             "Name a column of lists of numbers, or columns of numbers",
         )

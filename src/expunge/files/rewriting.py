@@ -16,7 +16,7 @@ from expunge.files.budget import check_memory, rows_within
 from expunge.files.changing import Changing, checksum, map_of
 from expunge.files.folder_job import FolderJob
 from expunge.files.folders import write_folder
-from expunge.files.formats import Format, ending_of, format_of, in_order_of, open_file
+from expunge.files.formats import Format, ending_of, format_of, open_file
 from expunge.files.naming import listed
 from expunge.files.number_types import array_type, check_type, widened
 from expunge.files.table import Order, VectorFile
@@ -116,10 +116,10 @@ def rewrite(
     concept : str, list of str, array of shape (n,) or (n, m), or mapping of such, optional
         The concept of each row, for an erasure that has to be told; text names columns.
     vectors : str or sequence of str, optional
-        Which vectors, as in `open_file`.
+        Which vectors, as in `open_file`; by default the columns of the fit.
     dtype : str or dtype, optional
         "float16", "bfloat16", "float32" or "float64"; by default the type stays, and whole numbers
-        that are erased become float64.
+        that are erased or scaled become float64.
     normalize : bool
         Whether to scale every new vector to length 1; vectors of zeros stay.
     drop : bool
@@ -162,23 +162,23 @@ def rewrite(
            [0., 2.]], dtype=float16)
     """
     source = getattr(source, "file", source)
-    file = source if isinstance(source, VectorFile) else open_file(source, vectors)
-    if file is not source and vectors is None:
-        file = in_order_of(file, getattr(map_of(erasure), "columns", None))
+    asked = getattr(map_of(erasure), "columns", None) if vectors is None else vectors
+    file = source if isinstance(source, VectorFile) else open_file(source, asked)
     to = _target(file, target, in_place)
     folder = bool(file.shards) and ending_of(to) in ("", ending_of(file.shards[0].path))
     made = format_of(file.shards[0].path) if folder else format_of(to)
     made.check_place(to)
     if isinstance(to, Address) and not (folder or replace_remote):
         refuse_existing(to)
-    kind = _kind(file, made, dtype, erasing=erasure is not None)
+    moved = erasure is None and not normalize
+    kind = _kind(file, made, dtype, moved=moved)
     columns = _carried(file, made, drop)
     budget = check_memory(memory)
     changing = Changing(file, erasure, concept, kind, normalize, progress)
     size = max(array_type(kind).itemsize, file.dtype.itemsize)
     most = rows_within(budget, file.d, size, most=None)
     rows = min(most, max(1, BLOCK // (file.d * size)))
-    order = Order(changing, kind, rows, most)
+    order = Order(changing, kind, rows, most, moved)
     with _placed(changing, to):
         if folder:
             settings = {
@@ -226,6 +226,8 @@ def _placed(changing: Changing, target: Where) -> Iterator[None]:
     except InputError:
         raise
     except OSError as error:
+        if error.filename == str(target):  # nothing was begun
+            raise
         why = error.strerror or str(error)
         where = f"row {changing.done} of {changing.n}"
         raise OSError(
@@ -294,13 +296,13 @@ def _target(file: VectorFile, target: Any, in_place: bool) -> Where:
     return to
 
 
-def _kind(file: VectorFile, made: Format, dtype: Any, *, erasing: bool) -> str:
+def _kind(file: VectorFile, made: Format, dtype: Any, *, moved: bool) -> str:
     floating = file.stored == "bfloat16" or file.dtype.kind == "f"
-    kind = file.stored if floating or not erasing else "float64"
+    kind = file.stored if floating or moved else "float64"
     if dtype is not None:
         kind = check_type(dtype)
     held = made.out.KINDS
-    if not floating and not erasing and dtype is None and made.out.CARRIES != "words":
+    if not floating and moved and dtype is None and made.out.CARRIES != "words":
         return kind  # whole numbers that are only moved
     found = kind if kind in held else (widened(kind, held) if dtype is None else None)
     if found is None:

@@ -38,12 +38,15 @@ class Order:
         To handle at once.
     most : int
         Rows that may be held together where a format wants to write so many at once.
+    moved : bool
+        Whether the numbers stay what they are, or become another type at most.
     """
 
     change: Change
     kind: str
     rows: int
     most: int
+    moved: bool = False
 
     def blocks(self, source: VectorFile) -> Iterator[tuple[int, NDArray[Any]]]:
         """New vectors of a file in order; while some are written, the next are made and read."""
@@ -71,6 +74,8 @@ class VectorFile(ABC):
         The files of a folder; empty for a file.
     lists : bool
         Whether the vectors are a column of lists of a table.
+    left_out : tuple of str
+        Other columns of numbers, where nobody said which columns the vectors are.
     """
 
     path: Where
@@ -82,6 +87,7 @@ class VectorFile(ABC):
     columns: tuple[str, ...] = ()
     shards: tuple[VectorFile, ...] = ()
     lists: bool = False
+    left_out: tuple[str, ...] = ()
 
     # -- what a format supplies ------------------------------------------------------------------
 

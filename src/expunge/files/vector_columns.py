@@ -97,6 +97,38 @@ class VectorColumns:
         """
         return VectorColumns(self.names).ordered([*names, *others])
 
+    def asked_of(self, lists: Sequence[str], columns: Sequence[str]) -> list[str] | None:
+        """What to ask a file for: these columns where it has them, None for what it would take.
+
+        Parameters
+        ----------
+        lists : sequence of str
+            Columns of lists of the file.
+        columns : sequence of str
+            All of its columns.
+
+        Returns
+        -------
+        list of str or None
+
+        Raises
+        ------
+        InputError
+            When some are missing and there is no column of lists in their place.
+
+        Examples
+        --------
+        >>> from expunge.files.vector_columns import VectorColumns
+        >>> VectorColumns(("b", "a")).asked_of([], ["a", "b", "c"])
+        ['b', 'a']
+        >>> VectorColumns(("emb",), lists=True).asked_of(["other"], ["other", "sex"])
+        """
+        if self.lists:
+            return list(self.names) if self.names[0] in lists else None
+        if lists and not {*self.names} <= {*columns}:
+            return None
+        return list(VectorColumns(self.names).ordered(columns))
+
     def as_given(self, columns: Sequence[Any]) -> tuple[Any, ...]:
         """Those of a table with these columns, in its order, but for those known to be beside.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,7 @@ def as_matrix(X: Any, *, name: str = "X") -> NDArray[Any]:
             f"Pass {name}.real or its modulus",
         )
     if A.dtype.kind not in "fiub":
-        A = _objects_to_float(A, name)
+        A = _objects_to_float(A, name, X)
     return A
 
 
@@ -297,20 +297,45 @@ def _from_frame(X: Any, name: str) -> NDArray[Any]:
     return read_array(X, name, "a matrix", "Pass rows of equal length")
 
 
-def _objects_to_float(A: NDArray[Any], name: str) -> NDArray[Any]:
-    """Numeric object arrays as float64."""
+def _objects_to_float(A: NDArray[Any], name: str, X: Any) -> NDArray[Any]:
+    """Numeric object arrays as float64; `X` is what they came from, whose columns have names."""
     try:
         if A.dtype.kind != "O":
             raise ValueError("its entries are text")
         return A.astype(np.float64)
     except Exception as error:  # objects may raise what they like
-        first = A.ravel()[0] if A.size else None
+        place = next((at for at in np.ndindex(A.shape) if not _is_number(A[at])), None)
+        if place is None:  # numbers as text, or none at all
+            place = (0,) * A.ndim if A.size else None
+        entry = None if place is None else A[place]
+        columns = getattr(frame_or_series(X, name), "columns", None)
+        where = "" if place is None else f" in {_where(place, columns)}"
+        if type(entry).__name__ in ("NAType", "NaTType"):
+            raise InputError(
+                f"Input {name} contains missing values",
+                f"{entry}{where}",
+                "Drop or impute those rows first",
+            ) from error
         raise NotNumeric(
             f"could not convert string to float: {name} is not numeric; every argument must be a "
             "string of digits or a number",
-            f"type {A.dtype}, first entry {_short(first)} ({_short(error, str)})",
+            f"type {A.dtype} with {_short(entry)}{where} ({_short(error, str)})",
             "Pass numbers; encode text first",
         ) from error
+
+
+def _is_number(entry: Any) -> bool:
+    try:
+        float(np.nan if entry is None else entry)  # as NumPy has it
+    except Exception:  # objects may raise what they like
+        return False
+    return True
+
+
+def _where(place: tuple[int, ...], columns: Sequence[Any] | None) -> str:
+    if len(place) != 2:
+        return f"position {', '.join(map(str, place))}"
+    return f"row {place[0]}, column {place[1] if columns is None else repr(columns[place[1]])}"
 
 
 def _short(value: Any, show: Callable[[Any], str] = repr) -> str:

@@ -14,13 +14,15 @@ from expunge.errors import InputError
 __all__ = ["check_choice", "check_list", "check_number", "check_rank", "check_rng"]
 
 
-def check_rank(rank: Any, n_features: int) -> int | Literal["auto"]:
+def check_rank(rank: Any, n_features: int, name: str = "rank") -> int | Literal["auto"]:
     """`rank` as a whole number from 1 to d - 1, or "auto".
 
     Parameters
     ----------
     rank : int or "auto"
     n_features : int
+    name : str
+        Of the argument.
 
     Returns
     -------
@@ -34,7 +36,7 @@ def check_rank(rank: Any, n_features: int) -> int | Literal["auto"]:
         raise InputError(
             f"rank must be a whole number {limit}, below the number of features, {n_features}",
             f"rank={rank!r}",
-            "Pass such a rank, or rank='auto' for the concept's own",
+            f"Pass such a rank, or {name}='auto' for the concept's own",
         )
     return int(rank)
 

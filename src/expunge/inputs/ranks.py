@@ -37,7 +37,7 @@ def check_ranks(ranks: Any, n_features: int) -> list[int | Literal["auto"]]:
         given = iter(ranks)
     except TypeError as error:  # an array without dimensions
         raise _refused(f"ranks={ranks!r}") from error
-    found = {check_rank(rank, n_features) for rank in given}  # stops at the first bad one
+    found = {check_rank(rank, n_features, "ranks") for rank in given}  # stops at the first bad one
     if not found:
         raise _refused("an empty collection")
     return sorted(found, key=lambda rank: 0 if rank == "auto" else rank)
