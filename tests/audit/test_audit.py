@@ -20,6 +20,7 @@ from planted import plant
 
 FAST = ["logistic regression, ridge 0.01", "linear discriminant", "nearest neighbours"]
 SECTIONS = {
+    "written_columns",
     "schema", "verdict", "same_rows", "fresh_rows", "training_rows", "residue", "certificates",
     "data", "concept", "erasure", "spectrum", "pca", "v_measure", "damage", "association",
     "fairness", "limits", "settings", "versions", "frontier",
