@@ -19,6 +19,7 @@ FAR = 10.0  # times as far as the last of a bunch: the first row outside of it
 LARGEST = 30  # rows in a bunch
 ASKED = 300  # rows whose neighbours are looked at
 AMONG = (20_000, 2_000)  # rows among which: few, so that large bunches become small ones too
+NUMBERS = 10_000_000  # held at once
 
 
 def share_in_bunches(rows: Rows, seed: int = 0) -> float:
@@ -44,11 +45,11 @@ def share_in_bunches(rows: Rows, seed: int = 0) -> float:
     >>> share_in_bunches(check_rows(np.repeat(X, 3, axis=0) + 1e-4 * X.repeat(3, 0)[::-1])) > 0.99
     True
     """
-    found = 0.0
+    found, room = 0.0, NUMBERS // rows.n_features
     for most in AMONG:
-        some = np.random.default_rng(seed).permutation(rows.n_samples)[:most]
+        some = np.random.default_rng(seed).permutation(rows.n_samples)[: min(most, room)]
         if len(some) > 2:
-            found = max(found, _share(np.asarray(rows.take(np.sort(some)).array(), np.float64)))
+            found = max(found, _share(np.array(rows.take(np.sort(some)).array(), np.float64)))
     return found
 
 
@@ -56,7 +57,8 @@ def _share(X: NDArray[np.float64]) -> float:
     from sklearn.neighbors import NearestNeighbors
 
     units = own_units(X)
-    X = (X - X.mean(axis=0)) / (1.0 if units is None else units)
+    X -= X.mean(axis=0)
+    X /= 1.0 if units is None else units
     asked = np.linspace(0, len(X) - 1, min(ASKED, len(X))).astype(np.intp)
     neighbours = NearestNeighbors(n_neighbors=min(LARGEST + 2, len(X)), algorithm="brute").fit(X)
     near = neighbours.kneighbors(X[asked])[1]
