@@ -145,6 +145,10 @@ def _values(rows: Rows, numbers: Array, rng: np.random.Generator) -> Array:
     X += rows.gap * numbers @ rng.normal(size=(numbers.shape[1], d))
     if rows.integers:
         X = np.round(X)
+    if rows.tails:
+        X = np.sinh(rows.tails * X)
+    if rows.empty:
+        X = np.where(rng.random((n, d)) < rows.empty, 0.0, X)
     X += rows.offset
     if rows.copies:
         X = X[np.arange(n) % rows.copies]

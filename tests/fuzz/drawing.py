@@ -120,6 +120,10 @@ def _rows(source: Any, slow: bool) -> Rows:
         tricks["copies"] = source.integer(1, 6)
     if odd and source.chance(0.04) and dtype == "float64":
         tricks["outlier"] = source.choice((1e155, 1e100, 1e20, 1e6, -1e8))
+    if odd and source.chance(0.1) and not few:
+        tricks["tails"] = source.choice((0.5, 1.0, 2.0, 3.0))
+    if odd and source.chance(0.1):
+        tricks["empty"] = source.choice((0.5, 0.9, 0.98))
     if source.chance(0.15):
         tricks["home"] = source.choice(("fortran", "strided", "list", "frame", "tensor"))
     gap = source.choice((1.0, 1.0, 0.0, 0.1, 5.0, 30.0))

@@ -37,6 +37,8 @@ class Rows(_Terse):
     n: int = 20
     d: int = 2
     gap: float = 1.0  # how far the concept moves the rows, in standard deviations
+    tails: float = 0.0  # how far the tails of each column reach: sinh of so many times the number
+    empty: float = 0.0  # share of rows that have 0 in each column
     integers: bool = False  # repeated small integers instead of Gaussian numbers
     mixed: float = 0.0  # columns in units from 10^-mixed to 10^mixed
     scale: float = 1.0  # of all columns
@@ -111,7 +113,7 @@ class Plan(_Terse):
             and rows.dtype != "float16"
             and not (rows.mixed or rows.constants or rows.twins or rows.nearly or rows.copies)
             and rows.scale == rows.one_scale == 1.0
-            and not (rows.offset or rows.outlier or rows.integers)
+            and not (rows.offset or rows.outlier or rows.integers or rows.tails or rows.empty)
             and not (target.rare or target.frozen or target.twin or target.origin)
             and target.units == 1.0
             and weights == Weights()

@@ -91,6 +91,8 @@ def test_plans_have_everything_they_should():
     assert {row.n for row in rows} >= set(range(2, 60))
     assert {row.d for row in rows} == set(range(1, 13))
     assert any(row.d > row.n for row in rows)
+    assert {row.tails for row in rows} == {0.0, 0.5, 1.0, 2.0, 3.0}
+    assert {row.empty for row in rows} == {0.0, 0.5, 0.9, 0.98}
     assert {plan.target.kind for plan in drawn} == {
         *("binary", "classes", "labels", "number", "vector", "several", "sets")
     }
