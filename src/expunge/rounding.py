@@ -270,8 +270,8 @@ def _gains(
 ) -> tuple[float, float]:
     """What the predictor chosen on one half gains there and on the other, ridge term included."""
     variances = np.einsum("ij,ij->j", chooses.rows, chooses.rows)
-    ridge = alpha * float(variances.mean())
-    if ridge == 0:
+    ridge = alpha  # of columns in units of their spread
+    if not variances.any():
         return 0.0, 0.0
     G = chooses.G
     B, _ = np.linalg.qr(np.hstack([read, G, G / (variances + ridge)[:, None]]))

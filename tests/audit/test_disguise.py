@@ -128,6 +128,21 @@ def test_rows_standardised_by_themselves_are_fresh():
     assert look(e, half(one), y[:500], 500) == "fit"
 
 
+@pytest.mark.parametrize(("share", "spread"), [(0.1, 0.5), (0.05, 0.6), (0.3, 0.3)])
+def test_rows_of_the_fit_with_a_narrow_class_are_known(share, spread):
+    """Centred, so that their mean tells nothing: only the concept does."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(6000) < share).astype(int)
+    X = rng.normal(size=(6000, 20)) * np.where(y, spread, 1.0)[:, None]
+    X[:, 0] += y
+    X -= X[:3000].mean(axis=0)
+    erasure = ex.LEACE().fit(X[:3000], y[:3000]).erasure_
+    seen = ex.audit(erasure, X_test=X[:3000].round(3), y_test=y[:3000], probes=LINEAR)
+    assert seen.fresh_rows is None
+    new = ex.audit(erasure, X_test=X[3000:].round(3), y_test=y[3000:], probes=LINEAR)
+    assert new.fresh_rows is not None
+
+
 @pytest.mark.parametrize("columns", ["flags", "cauchy", "lognormal"])
 def test_rare_classes_and_far_values_make_no_row_of_the_fit(columns):
     """Rows with 5 of 20,000 in a class, drawn anew, were "rows of the fit in another form"."""

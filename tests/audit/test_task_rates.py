@@ -230,3 +230,24 @@ def test_no_task_no_note():
     X, group, _ = people()
     e = ex.LEACE().fit(X[FIT], group[FIT]).erasure_
     assert notes(ex.audit(e, X[FIT], group[FIT], probes=PROBE)) == []
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_rows_of_one_id_are_one_piece_of_evidence_for_the_task(carried):
+    """60 people of 20 rows each, whose task is their own: limits were those of 1,200 rows."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(60), 20)
+    group, task = rng.integers(0, 2, 60)[who], rng.integers(0, 2, 60)[who]
+    X = rng.normal(size=(60, 6))[who] + 0.1 * rng.normal(size=(1200, 6))
+    e = ex.LEACE().fit(rng.normal(size=(300, 6)), rng.integers(0, 2, 300)).erasure_
+    rows = {"X_test": X, "y_test": group, "task": task, "ids": who, "fresh": True}
+    if carried:
+        n = 400
+        old = {"X_train": rng.normal(size=(n, 6)), "y_train": rng.integers(0, 2, n)}
+        both = {"task": (rng.integers(0, 2, n), task), "ids": (1000 + np.arange(n), who)}
+        rows = {**rows, **old, **both}
+    found = ex.audit(e, **rows, probes=PROBE).to_dict()["fairness"]["before"]
+    width = found["accuracy"]["high"] - found["accuracy"]["low"]
+    as_people = 2 * 1.96 * np.sqrt(0.25 / 60)
+    assert 0.7 * as_people < width < 1.8 * as_people
+    assert found["rms_high"] > 0.2

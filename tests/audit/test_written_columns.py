@@ -64,3 +64,20 @@ def test_numbers_and_few_rows_say_nothing():
     numbers = ex.LEACE().fit(X[:4000], z[:4000])
     a = ex.audit(numbers, X_test=X[4000:], y_test=z[4000:], probes="linear")
     assert a.to_dict()["written_columns"] == []
+
+
+class Rotated:
+    """A transform whose columns are others."""
+
+    def __init__(self, width):
+        self.width = width
+
+    def transform(self, X):
+        return X[:, ::-1][:, : self.width]
+
+
+@pytest.mark.parametrize("width", [3, 13])
+def test_a_transform_to_other_columns_is_not_compared_with_these(width):
+    X, y = with_flags()
+    a = ex.audit(Rotated(width), X_test=X[4000:], y_test=y[4000:], probes=LINEAR)
+    assert a.to_dict()["written_columns"] == []

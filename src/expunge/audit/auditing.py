@@ -194,7 +194,9 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         "v_measure": content.v_measure_section(shown, terms.seed),
     }
     tested = roles.new or given.last
-    written = written_columns(tested, _names_of_columns(given), terms.seed)
+    written = []
+    if isinstance(given.subject, Map):  # the columns of other transforms may be other ones
+        written = written_columns(tested, _names_of_columns(given), terms.seed)
     sections["written_columns"] = [column.to_dict() for column in written]
     tell("damage")
     sections["damage"] = content.damage_section(shown, terms.seed)

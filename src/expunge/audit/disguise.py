@@ -43,6 +43,7 @@ CONVENTION = 1e-6  # a center this close to 0, in spreads, is that of rows that 
 MOST = 256  # columns looked at: more tell no more
 CONTRASTS = 8  # columns of the concept looked at
 MEET = 0.5  # share of a product of spreads that rows have in which both are far from the mean
+FEWEST_MET = 10  # rows expected far from the mean in both, from which on meeting is no luck
 ROWS_EACH = 10  # rows for each degree of freedom
 RANK = 1e-8  # variances this small, of columns of one spread, relative to the largest are none
 
@@ -162,15 +163,23 @@ def _met_by_the_concept(rows: Rows, contrasts: Concept) -> Rows | None:
 
     A covariance of few rows in a hundred thousand, of a rare class and a column with few entries
     or far ones, is no sum of many alike: it is next to 0 as long as they do not meet. Then the mean
-    of x̃²z̃² is well below the product of the means of x̃² and of z̃².
+    of x̃²z̃² is well below the product of the means of x̃² and of z̃². So it is of a class that is
+    narrower than the others; but there n over the product of the kurtoses, about how many rows are
+    far from the mean in both if nothing is against it, is no small number.
     """
     moments = rows.moments(contrasts, second=False)
     Z = contrasts.values - moments.mean_z
-    squares = np.zeros((rows.n_features, Z.shape[1]))
+    varies, n = moments.squares > 0, len(Z)
+    spread = np.sqrt(np.where(varies, moments.squares / moments.weight, 1.0))
+    Z = Z / np.sqrt(np.mean(Z**2, axis=0))
+    both, fourth = np.zeros((rows.n_features, Z.shape[1])), np.zeros(rows.n_features)
     for start, X in rows.arrays():
-        squares += np.square(X - moments.mean_x).T @ np.square(Z[start : start + len(X)])
-    alone = np.outer(moments.squares / moments.weight, np.mean(Z**2, axis=0))
-    met = np.flatnonzero(np.all(squares / len(Z) >= MEET * alone, axis=1) & (moments.squares > 0))
+        squares = np.square((X - moments.mean_x) / spread)
+        both += squares.T @ np.square(Z[start : start + len(X)]) / n
+        fourth += np.sum(squares**2, axis=0) / n
+    expected = n / np.outer(np.maximum(fourth, 1.0), np.mean(Z**4, axis=0))
+    fine = (both >= MEET) | (expected >= FEWEST_MET)
+    met = np.flatnonzero(np.all(fine, axis=1) & varies)
     return _only(rows, met) if met.size else None
 
 

@@ -277,8 +277,7 @@ def _part_found(
     chance = 0.5 if classes else chance_of(truth)  # of this one or not
     found = [
         PartFound(j, str(truth.labels[j]), _largest(each), chance, classes)
-        for j, measures in apart.items()
-        if (each := [m.interval(quantile) for m in measures])
+        for j, each in ((j, [m.interval(quantile) for m in own]) for j, own in apart.items())
     ]
     found = [part for part in found if status_of(part.limits, chance, leak) == "found"]
     return max(found, key=lambda part: part.limits.low, default=None)

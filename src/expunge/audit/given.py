@@ -105,8 +105,9 @@ class Given:
     test : AuditedRows or None
         What was passed as new rows. One of the two is there.
     half : Rows or None
-        Rows of 16 bits as they were passed, the last ones if there are two sets. They are erased in
-        32, as the fit saw them.
+        `last` as it was passed, if it has 16 bits.
+    widened : bool
+        Whether rows of 16 bits were passed. They are erased in 32, as the fit saw them.
     """
 
     subject: Any
@@ -115,6 +116,7 @@ class Given:
     train: AuditedRows | None
     test: AuditedRows | None
     half: Rows | None = None
+    widened: bool = False
 
     @property
     def erasure(self) -> Erasure | None:
@@ -176,7 +178,7 @@ def gather(
         "ids": _pair(ids, both, "ids", lone_is_test=True),
     }
     parts: dict[str, AuditedRows] = {}
-    half, several = None, False
+    half, several, widened = None, False, False
     for place, (X, y, name) in enumerate(passed):
         named = (y, *(pair[place] for pair in extras.values()))
         X = rows_of_table(X, *named, known=getattr(subject, "columns", None), name=f"X_{name}")
@@ -185,7 +187,8 @@ def gather(
             concept_type = _kinds_of_the_fit(y, meta)
         if isinstance(y, str):
             concept_type = type_of(concept_type, y)
-        half = rows if rows.dtype.itemsize == 2 else None
+        half = rows if rows.dtype.kind not in "iu" and rows.dtype.itemsize == 2 else None
+        widened |= half is not None
         y = by_name(y, rows, f"y_{name}")
         split = split_frame(y, "classes" if several else concept_type, f"y_{name}")
         several = split is not None
@@ -204,7 +207,7 @@ def gather(
             len(known.get("labels", ())),
         )
     _check_ids_agree([part.ids for part in parts.values() if part.ids is not None])
-    return Given(subject, meta, spectrum, parts.get("train"), parts.get("test"), half)
+    return Given(subject, meta, spectrum, parts.get("train"), parts.get("test"), half, widened)
 
 
 def _kinds_of_the_fit(y: Any, meta: Mapping[str, Any]) -> Any:

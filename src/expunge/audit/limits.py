@@ -45,7 +45,7 @@ def notes_of(given: Given, roles: Roles, sizes: Sizes) -> list[str]:
             "by their class: where numbers are whole or few, what is left behind the decimal point "
             "can give the class away."
         )
-    if given.half is not None:
+    if given.widened:
         notes.append("Rows of 16 bits were erased in 32 bits, as the fit saw them.")
     if roles.renamed:
         notes.append(

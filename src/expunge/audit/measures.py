@@ -239,7 +239,7 @@ def measures_by_column(scores: ProbeScores, truth: Concept) -> dict[int, dict[st
     every, found = np.broadcast_to(scores.prior, scores.values.shape), {}
     varying = np.flatnonzero(truth.values.std(axis=0) > 0)
     some = np.all((every > 0) & (every < 1), axis=0)  # rows with the label, and rows without
-    taught = np.array([j for j in varying if some[j]], dtype=np.intp)
+    taught = varying[np.asarray(some)[varying]]
     for j in taught if taught.size else varying:
         s, share = scores.values[:, j], every[:, j]
         if not taught.size:  # nothing is said of any row

@@ -45,20 +45,21 @@ def share_in_bunches(rows: Rows, seed: int = 0) -> float:
     >>> share_in_bunches(check_rows(np.repeat(X, 3, axis=0) + 1e-4 * X.repeat(3, 0)[::-1])) > 0.99
     True
     """
-    found, room = 0.0, NUMBERS // rows.n_features
-    for most in AMONG:
-        some = np.random.default_rng(seed).permutation(rows.n_samples)[: min(most, room)]
-        if len(some) > 2:
-            found = max(found, _share(np.array(rows.take(np.sort(some)).array(), np.float64)))
-    return found
+    n, room = rows.n_samples, NUMBERS // rows.n_features
+    some = np.random.default_rng(seed).permutation(n)[: min(AMONG[0], room)]
+    if len(some) < 3:
+        return 0.0
+    X = np.array(rows.take(np.sort(some)).array(), np.float64)
+    units = own_units(X)
+    X -= X.mean(axis=0)
+    X /= 1.0 if units is None else units
+    few = X[:: -(-len(X) // AMONG[1])]
+    return max(_share(X), _share(few) if len(few) < len(X) else 0.0)
 
 
 def _share(X: NDArray[np.float64]) -> float:
     from sklearn.neighbors import NearestNeighbors
 
-    units = own_units(X)
-    X -= X.mean(axis=0)
-    X /= 1.0 if units is None else units
     asked = np.linspace(0, len(X) - 1, min(ASKED, len(X))).astype(np.intp)
     neighbours = NearestNeighbors(n_neighbors=min(LARGEST + 2, len(X)), algorithm="brute").fit(X)
     near = neighbours.kneighbors(X[asked])[1]

@@ -14,6 +14,7 @@ from expunge.rows.base import Rows
 
 __all__ = ["fold_numbers", "groups_of", "stratified", "too_few"]
 
+SORTED = 16  # labels, the rarest that vary, by which rows are dealt out
 FEWEST = 10  # rows to cross-fit on
 
 
@@ -67,9 +68,10 @@ def _by_concept(concept: Concept, seed: int) -> NDArray[np.intp]:
     values = concept.values[order]
     if concept.kind == "classes":
         return order[np.argsort(values, kind="stable")]
-    having = values.sum(axis=0)
-    rarest_last = np.argsort(-np.minimum(having, len(values) - having), kind="stable")
-    return order[np.lexsort(values[:, rarest_last].T)]
+    rarer = np.minimum(values.sum(axis=0), len(values) - values.sum(axis=0))
+    rarest_last = np.argsort(-rarer, kind="stable")
+    rarest_last = rarest_last[rarer[rarest_last] > 0][-SORTED:]
+    return order[np.lexsort(values[:, rarest_last].T)] if rarest_last.size else order
 
 
 def groups_of(rows: Rows, ids: NDArray[Any] | None = None) -> NDArray[np.intp] | None:

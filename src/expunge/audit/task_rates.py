@@ -12,6 +12,7 @@ from expunge.audit.families import WIDER, chance_of
 from expunge.audit.given import STAGES, AuditedRows, Given, Stage
 from expunge.audit.measures import (
     Interval,
+    Measure,
     ProbeScores,
     exact_binomial,
     measures_of,
@@ -51,6 +52,8 @@ class Answers:
         Accuracy of always answering the commonest class of the rows learnt from.
     n_train, n_train_all, n_test_all, folds : int
         As in `FamilyResult`.
+    own : int array of shape (n,) or None
+        Rows that belong together and are no independent evidence.
     """
 
     scores: dict[Stage, ProbeScores]
@@ -61,6 +64,7 @@ class Answers:
     n_train_all: int
     n_test_all: int
     folds: int
+    own: NDArray[np.intp] | None = None
 
 
 def fairness_section(given: Given, roles: Roles, terms: Terms) -> tuple[dict[str, Any] | None, str]:
@@ -79,7 +83,7 @@ def fairness_section(given: Given, roles: Roles, terms: Terms) -> tuple[dict[str
         return None, ""
     both = given.train is not None and given.test is not None
     tested = given.test if both else roles.new
-    if why := _why_not(given.first.concept, tested, turns=not both):
+    if why := _why_not(given.first.concept, tested):
         return None, NO_SECTION + why
     assert tested is not None
     if given.train is not None and both:
@@ -91,14 +95,14 @@ def fairness_section(given: Given, roles: Roles, terms: Terms) -> tuple[dict[str
     return _section(found, terms.confidence), ""
 
 
-def _why_not(concept: Concept, tested: AuditedRows | None, *, turns: bool) -> str:
+def _why_not(concept: Concept, tested: AuditedRows | None) -> str:
     """What is missing for rates by group; empty if nothing is."""
     if concept.kind != "classes":
         return "its rates are compared between the classes of a concept, and this one has none."
     if tested is None:
         return "it takes fresh rows. Pass rows that were not in the fit as X_test and y_test."
-    if turns and len(np.unique(_task(tested).values)) < 2:
-        return "the fresh rows have one class of it only. Pass rows of two."
+    if len(np.unique(_task(tested).values)) < 2:
+        return "the tested rows have one class of it only. Pass rows of two."
     return ""
 
 
@@ -125,6 +129,7 @@ def _carried_over(train: AuditedRows, test: AuditedRows, seed: int) -> Answers:
         n_train_all=len(train),
         n_test_all=len(test),
         folds=1,
+        own=_together(test.take(tested)),
     )
 
 
@@ -132,7 +137,7 @@ def _cross_fitted(part: AuditedRows, terms: Terms) -> Answers:
     """Of classifiers that learn from the other folds; rows of one id are in one fold."""
     sample, seed = stratified(_task(part), TASK_ROWS, terms.seed), terms.seed
     some, task = part.take(sample), _task(part).take(sample)
-    own = groups_of(some.before, some.ids)
+    own = _together(some)
     folds = fold_numbers(task, terms.sizes.linear_folds, seed, own)
     scores = {
         stage: cross_fitted(
@@ -150,6 +155,7 @@ def _cross_fitted(part: AuditedRows, terms: Terms) -> Answers:
         n_train_all=len(part) - len(part) // count,
         n_test_all=len(part),
         folds=count,
+        own=own,
     )
 
 
@@ -184,10 +190,10 @@ def _correct(scores: ProbeScores, found: Answers, confidence: float) -> dict[str
 
     def limits(name: str) -> Interval:
         wider = WIDER[name] if found.folds > 1 else 1.0
-        return measures[name].widened(wider).interval(quantile)
+        return _as_evidence(measures[name], found).widened(wider).interval(quantile)
 
     accuracy = limits("accuracy")
-    if found.folds == 1:
+    if found.folds == 1 and found.own is None:
         n = found.truth.n_samples
         accuracy = exact_binomial(round(accuracy.value * n), n, confidence)
     return {
@@ -196,11 +202,22 @@ def _correct(scores: ProbeScores, found: Answers, confidence: float) -> dict[str
     }
 
 
+def _together(part: AuditedRows) -> NDArray[np.intp] | None:
+    return groups_of(part.before, part.ids)
+
+
+def _as_evidence(measure: Measure, found: Answers) -> Measure:
+    """The measure, its error that of the groups where rows belong together."""
+    return measure if found.own is None else measure.grouped(found.own)
+
+
 def _rates(scores: ProbeScores, found: Answers, confidence: float) -> dict[str, Any]:
     """True positive rates by group, their gaps, and the RMS gap with its limits."""
     answers = replace(found.truth, values=scores.values.argmax(axis=1))
     gaps = _of_enough_rows(tpr_gaps(_names(found.truth), _names(answers), found.groups))
-    low, high = gaps.rms_interval(level=confidence)
+    right = measures_of(replace(scores, in_nats=False), found.truth)["accuracy"]
+    wider = _as_evidence(right, found).error / right.error if right.error > 0 else 1.0
+    low, high = gaps.rms_interval(level=confidence, wider=wider)
     limits = {"rms": gaps.rms, "rms_low": low, "rms_high": high}
     known = {name: None if np.isnan(value) else value for name, value in limits.items()}
     return {**known, "gaps": gaps.to_dict()}

@@ -72,14 +72,18 @@ def written_columns(part: AuditedRows, names: list[str] | None, seed: int) -> li
     some = part.take(stratified(part.concept, ROWS, seed))
     before = some.before.array()
     empty = _nearly_empty(before)
-    if not empty.size:
+    Z = _contrasts(some.concept)
+    if not empty.size or not Z.size:
         return []
+    p = Z.sum(axis=0)
+    error = np.sqrt((len(Z) + 1) / (12 * p * (len(Z) - p)))  # of the area of a column of noise
     after, found = some.after.array(), []
     for j in empty:
-        old, new, least = _told_best(before[:, j], after[:, j], some.concept)
-        if new > max(0.5, old) + least:
+        old, new = _areas(before[:, j], Z), _areas(after[:, j], Z)
+        k = int(new.argmax())
+        if new[k] > max(0.5, old[k]) + max(MORE, ERRORS * error[k]):
             name = str(j) if names is None else names[j]
-            found.append(WrittenColumn(int(j), name, old, new))
+            found.append(WrittenColumn(int(j), name, float(old[k]), float(new[k])))
     return sorted(found, key=lambda column: -column.after)
 
 
@@ -104,22 +108,17 @@ def _nearly_empty(X: NDArray[Any]) -> NDArray[np.intp]:
     return np.flatnonzero(np.mean(median == X, axis=0) >= SAME)
 
 
-def _told_best(old: Array, new: Array, concept: Concept) -> tuple[float, float, float]:
-    """Areas before and after for the class or label that the new column tells best; the least."""
-    best = (0.5, 0.5, np.inf)
+def _contrasts(concept: Concept) -> Array:
+    """A column of 0 and 1 for each class or label that has rows enough."""
     Z = concept.columns()
-    for z in Z.T if Z.shape[1] > 2 or concept.kind == "labels" else Z.T[1:]:
-        p, q = int(z.sum()), int(len(z) - z.sum())
-        if min(p, q) < FEWEST:
-            continue
-        area = _area(new, z, p, q)
-        if area > best[1]:
-            least = max(MORE, ERRORS * float(np.sqrt((p + q + 1) / (12 * p * q))))
-            best = (_area(old, z, p, q), area, least)
-    return best
+    Z = Z if Z.shape[1] > 2 or concept.kind == "labels" else Z[:, 1:]
+    having = Z.sum(axis=0)
+    return np.asarray(Z[:, np.minimum(having, len(Z) - having) >= FEWEST])
 
 
-def _area(x: Array, z: Array, p: int, q: int) -> float:
-    """Area under the curve of one column, whichever way round."""
-    below = float(rankdata(x) @ z) - p * (p + 1) / 2
-    return max(below, p * q - below) / (p * q)
+def _areas(x: Array, Z: Array) -> Array:
+    """Areas under the curve of one column for each contrast, whichever way round."""
+    p = Z.sum(axis=0)
+    q = len(Z) - p
+    below = rankdata(x) @ Z - p * (p + 1) / 2
+    return np.asarray(np.maximum(below, p * q - below) / (p * q))

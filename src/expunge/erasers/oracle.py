@@ -310,10 +310,10 @@ def _caution(labels: Sequence[Label], apart: NDArray[np.intp], n_features: int) 
         warnings.warn(
             CovariancesDiffer(
                 f"QuadraticLEACE does not make the covariance of {', '.join(named[:NAMED])}{more} "
-                "equal to that of the others: with so few rows, or so little spread there, a map "
-                "that did would throw new rows far away. Means are equal; a quadratic predictor "
-                "may still tell such a class. Take more rows or fewer columns (PCA first), leave "
-                "the class out, or take label_free=True"
+                "equal to that of the others: where a class has few rows or little spread, or "
+                "columns are combinations of others, a map that did would throw new rows far away. "
+                "Means are equal; a quadratic predictor may still tell such a class. Take more "
+                "rows or fewer columns (PCA first), leave the class out, or take label_free=True"
             ),
             stacklevel=5,
         )

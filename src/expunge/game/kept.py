@@ -91,6 +91,10 @@ def kept_in_rows(
     sampled = len(index) < (rows.n_samples if weights is None else np.count_nonzero(weights))
     if sampled and rows.in_memory and rows.n_samples * rows.n_features <= FEW:
         return _of_all(rows, erasure, moments, concept, weights)
+    if sampled and isinstance(erasure, Erasure):
+        exact = kept_in_moments(moments, erasure)
+        if exact is not None:
+            return exact
     X = np.asarray(rows.take(index).array(), dtype=np.float64)
     few = weights is not None and len(index) == np.count_nonzero(weights)
     w = weights[index] if few and weights is not None else np.ones(len(index))
@@ -110,8 +114,6 @@ def kept_in_rows(
     if not sampled:
         return _kept(before, variances(clean), moments)
     found = replace(_kept(before, variances(clean), moments), sampled=True)
-    if isinstance(erasure, Erasure) and (exact := kept_in_moments(moments, erasure)) is not None:
-        return replace(exact, spreads=found.spreads)
     whole = moments.squares / moments.weight
     if rows.in_memory and np.any((before * OFF < whole) | (before > OFF * whole)):
         return _of_all(rows, erasure, moments, concept, weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 
+LOOKED_AT = 100_000  # entries, for the one that a message shows
 SHOWN = 80  # characters of a value in a message
 
 
@@ -304,7 +306,8 @@ def _objects_to_float(A: NDArray[Any], name: str, X: Any) -> NDArray[Any]:
             raise ValueError("its entries are text")
         return A.astype(np.float64)
     except Exception as error:  # objects may raise what they like
-        place = next((at for at in np.ndindex(A.shape) if not _is_number(A[at])), None)
+        looked_at = islice(np.ndindex(A.shape), LOOKED_AT)
+        place = next((at for at in looked_at if not _is_number(A[at])), None)
         if place is None:  # numbers as text, or none at all
             place = (0,) * A.ndim if A.size else None
         entry = None if place is None else A[place]

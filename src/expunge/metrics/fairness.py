@@ -74,7 +74,7 @@ class TprGaps:
     correlation: float
     undefined: tuple[tuple[Label, Label], ...]
 
-    def rms_interval(self, *, level: float = 0.95) -> tuple[float, float]:
+    def rms_interval(self, *, level: float = 0.95, wider: float = 1.0) -> tuple[float, float]:
         """Approximate confidence interval of the `rms` that unlimited rows would give.
 
         Sampling error adds to every squared gap, so `rms` itself is too large where the gaps are
@@ -84,6 +84,8 @@ class TprGaps:
         ----------
         level : float
             Of confidence.
+        wider : float
+            Times the standard error of a rate, where rows are not independent.
 
         Returns
         -------
@@ -91,8 +93,9 @@ class TprGaps:
             Lower and upper limit; nan where no gap is defined.
         """
         check_number(level, "level", least=0, most=1, strict=True)
+        check_number(wider, "wider", least=0)
         columns = np.array([self.groups.index(group) for group in self.gap_groups])
-        return rms_limits(self.gaps, self.hits, self.counts, columns, level)
+        return rms_limits(self.gaps, self.hits, self.counts, columns, level, wider)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is undefined."""

@@ -31,7 +31,12 @@ __all__ = ["rms_limits"]
 
 
 def rms_limits(
-    gaps: Array, hits: Counts, counts: Counts, columns: NDArray[np.intp], level: float
+    gaps: Array,
+    hits: Counts,
+    counts: Counts,
+    columns: NDArray[np.intp],
+    level: float,
+    wider: float = 1.0,
 ) -> tuple[float, float]:
     """Lower and upper limit of the root of the mean squared gap.
 
@@ -44,6 +49,8 @@ def rms_limits(
     columns : int array of shape (k,)
         The group of each column of `gaps`.
     level : float
+    wider : float
+        Times the standard error of a rate, where rows are not independent.
 
     Returns
     -------
@@ -65,7 +72,7 @@ def rms_limits(
         return float("nan"), float("nan")
     noise = [
         _covariance(n, v, columns[~np.isnan(row)])
-        for n, v, row in zip(counts, _variances(hits, counts), gaps, strict=True)
+        for n, v, row in zip(counts, wider**2 * _variances(hits, counts), gaps, strict=True)
     ]
     tail = (1 - level) / 2
     far = _moved_out(estimated, noise, -float(scipy.special.ndtri(tail)))

@@ -69,7 +69,7 @@ def _probe_card(audit: Audit, family: str) -> Card | None:
     ]
     if found.get("part") is not None:
         part, title = found["part"], f"Most of all, {found['part']['label']}"
-        if part.get("against_rest"):
+        if part["against_rest"]:
             title = f"{part['label']} against the rest, chance {score(part['chance'], statistic)}"
         facts.append((title, scored(part, statistic)))
     if family == "linear" and audit["residue"] is not None:
