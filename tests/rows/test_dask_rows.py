@@ -429,7 +429,8 @@ def test_an_audit_asks_for_some_rows_only(monkeypatch):
     fitted = plant("classes", n=2000, seed=1)
     erasure = ex.LEACE().fit(fitted.X, fitted.y).erasure_
     terms = {"probes": "linear", "sizes": Sizes(500, 500, 500)}
-    for name in ("content.BASE", "content.CLUSTERED", "certificates.ROWS"):
+    sizes = ("content.BASE", "content.CLUSTERED", "certificates.ROWS", "near_copies.ROWS")
+    for name in sizes:
         monkeypatch.setattr(f"expunge.audit.{name}", 500)
     data = plant("classes", n=12_000)
     expected = ex.audit(erasure, None, None, data.X, data.y, **terms)

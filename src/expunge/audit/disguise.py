@@ -171,13 +171,14 @@ def _met_by_the_concept(rows: Rows, contrasts: Concept) -> Rows | None:
     Z = contrasts.values - moments.mean_z
     varies, n = moments.squares > 0, len(Z)
     spread = np.sqrt(np.where(varies, moments.squares / moments.weight, 1.0))
-    Z = Z / np.sqrt(np.mean(Z**2, axis=0))
-    both, fourth = np.zeros((rows.n_features, Z.shape[1])), np.zeros(rows.n_features)
-    for start, X in rows.arrays():
-        squares = np.square((X - moments.mean_x) / spread)
-        both += squares.T @ np.square(Z[start : start + len(X)]) / n
-        fourth += np.sum(squares**2, axis=0) / n
-    expected = n / np.outer(np.maximum(fourth, 1.0), np.mean(Z**4, axis=0))
+    squares = ChangedRows(
+        rows, lambda X, index: np.square((X - moments.mean_x) / spread), alike=True
+    )
+    Z = np.square(Z) / np.mean(Z**2, axis=0)
+    found = squares.moments(Concept.of_numbers(Z), second=False)
+    both = found.cov_xz + np.outer(found.mean_x, found.mean_z)
+    fourth = found.squares / found.weight + found.mean_x**2
+    expected = n / np.outer(np.maximum(fourth, 1.0), np.mean(Z**2, axis=0))
     fine = (both >= MEET) | (expected >= FEWEST_MET)
     met = np.flatnonzero(np.all(fine, axis=1) & varies)
     return _only(rows, met) if met.size else None

@@ -18,7 +18,8 @@ __all__ = ["share_in_bunches"]
 FAR = 10.0  # times as far as the last of a bunch: the first row outside of it
 LARGEST = 30  # rows in a bunch
 ASKED = 300  # rows whose neighbours are looked at
-AMONG = (20_000, 2_000)  # rows among which: few, so that large bunches become small ones too
+ROWS = 20_000  # among which
+FEWER = 2_000  # of these, so that large bunches become small ones too
 NUMBERS = 10_000_000  # held at once
 
 
@@ -39,21 +40,23 @@ def share_in_bunches(rows: Rows, seed: int = 0) -> float:
     >>> import numpy as np
     >>> from expunge.audit.near_copies import share_in_bunches
     >>> from expunge.inputs import check_rows
-    >>> X = np.random.default_rng(0).normal(size=(900, 6))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(900, 6))
     >>> share_in_bunches(check_rows(X)) < 0.01
     True
-    >>> share_in_bunches(check_rows(np.repeat(X, 3, axis=0) + 1e-4 * X.repeat(3, 0)[::-1])) > 0.99
+    >>> takes = np.repeat(X, 3, axis=0) + 1e-4 * rng.normal(size=(2700, 6))
+    >>> share_in_bunches(check_rows(takes)) > 0.99
     True
     """
     n, room = rows.n_samples, NUMBERS // rows.n_features
-    some = np.random.default_rng(seed).permutation(n)[: min(AMONG[0], room)]
+    some = np.random.default_rng(seed).permutation(n)[: min(ROWS, room)]
     if len(some) < 3:
         return 0.0
     X = np.array(rows.take(np.sort(some)).array(), np.float64)
     units = own_units(X)
     X -= X.mean(axis=0)
     X /= 1.0 if units is None else units
-    few = X[:: -(-len(X) // AMONG[1])]
+    few = X[:: -(-len(X) // FEWER)]
     return max(_share(X), _share(few) if len(few) < len(X) else 0.0)
 
 
