@@ -96,3 +96,8 @@ def test_a_fit_whose_middle_columns_are_alike_is_remembered(middle):
     old = roles(e, X[:3000], y[:3000])
     assert old.new is None
     assert old.share == 1
+
+
+def test_a_class_is_not_audited():
+    with pytest.raises(ex.InputError, match=r"a class.*Pass a fitted one, as in LEACE\(\)\.fit"):
+        ex.audit(ex.LEACE, X_test=np.eye(4), y_test=[0, 1, 0, 1])

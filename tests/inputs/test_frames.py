@@ -433,3 +433,26 @@ def test_an_entry_that_is_no_number_is_named_with_its_column(values, said):
     assert_refused(said, ex.LEACE().fit(frame[["a", "b"]].assign(odd=y), y[::-1]).transform, frame)
     array = frame.to_numpy(dtype=object)
     assert_refused(said.replace("'odd'", "1"), ex.LEACE().fit, array, y)
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_what_is_named_later_need_not_have_been_in_the_fit(cluster):
+    """An id and a task beside the columns of the fit were "unknown", though they were named."""
+    rng = np.random.default_rng(0)
+    sex, job = rng.choice(["f", "m"], 1200), rng.integers(0, 2, 1200)
+    frame = pd.DataFrame(rng.normal(size=(1200, 4)), columns=list("abcd"))
+    frame["a"] += sex == "m"
+    frame = frame.assign(sex=sex)
+    erasure = ex.LEACE().fit(frame[:600], "sex").erasure_
+    new = frame[600:].assign(job=job[600:], id=np.arange(600))
+    plain = ex.audit(erasure, X_test=frame[600:], y_test="sex", probes=["linear discriminant"])
+    if cluster:
+        dd = pytest.importorskip("dask.dataframe")
+        new = dd.from_pandas(new, npartitions=2)
+    named = {"y_test": "sex", "task": "job", "ids": "id"}
+    found = ex.audit(erasure, X_test=new, **named, probes=["linear discriminant"])
+    assert found.to_dict()["fairness"] is not None
+    before = plain.fresh_rows.before["linear"].strongest.value
+    assert found.fresh_rows.before["linear"].strongest.value == pytest.approx(before, abs=0.05)
+    with pytest.raises(ex.InputError, match="'job' unknown"):
+        ex.audit(erasure, X_test=new, y_test="sex", ids="id", probes=["linear discriminant"])

@@ -317,6 +317,12 @@ def _check_ids_agree(ids: list[NDArray[Any]]) -> None:
 
 def _subject(erasure: Any) -> Any:
     """The map behind a fitted eraser, else what was passed."""
+    if isinstance(erasure, type):
+        raise InputError(
+            "There is nothing to audit: the first argument is a class",
+            erasure.__name__,
+            f"Pass a fitted one, as in {erasure.__name__}().fit(X, y)",
+        )
     for name in ("erasure_", "conditional_erasure_"):
         inner = getattr(erasure, name, None)
         if inner is not None:

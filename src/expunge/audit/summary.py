@@ -64,7 +64,7 @@ def _head(content: Content) -> Iterator[str]:
         yield from _wrapped(f"Warning: {warning}")
     yield ""
     tested = f"{data['n_test']:,} test rows, {data['n_fresh']:,} of them fresh"
-    fitted = f"{data['n_train']:,} training rows" if data["n_train"] else "none of the fit"
+    fitted = f"{data['n_train']:,} training rows" if data["n_train"] else "no training rows"
     yield f"Rows: {fitted}; {tested if data['n_test'] else 'no test rows'}"
     if pool := e.get("n_unlabelled"):
         yield f"Fitted with {pool:,} rows without labels"

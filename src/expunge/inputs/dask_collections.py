@@ -55,13 +55,14 @@ def table(X: Any, named: tuple[Any, ...], vectors: Any, known: Any) -> Any:
     """A frame with its vectors chosen, or put in order; other collections as they are."""
     if vectors is None and (isinstance(X, PartedColumn) or collection(X) != "DataFrame"):
         return X
+    columns = [str(name) for name in X.columns]
+    beside = [name for values in named for name in _names_in(values, columns)]
     if vectors is None and known is not None:
-        names = list(known.names) if known.lists else list(known.ordered(list(X.columns)))
+        met = [name for name in X.columns if name not in {*beside} - {*known.names}]
+        names = list(known.names) if known.lists else list(known.ordered(met))
         if {*names} <= {*X.columns}:
             vectors = names[0] if known.lists else [str(name) for name in names]
     if vectors is None:
-        columns = [str(name) for name in X.columns]
-        beside = [name for values in named for name in _names_in(values, columns)]
         return _frame_rows(X, beside)
     return cluster_rows(X, vectors=vectors)
 

@@ -201,7 +201,10 @@ def choose(
         return VectorColumns(tuple(found), lists=found[0] in lists)
     if known is not None and (not known.lists or known.names[0] in columns):
         order = known.ordered if in_order else known.as_given
-        return VectorColumns(order(columns), known.lists, known.beside)
+        beside = {*names} - {*known.names}  # what is named here the fit need not have met
+        return VectorColumns(
+            order([c for c in columns if c not in beside]), known.lists, known.beside
+        )
     free = [column for column in lists if column not in names]
     if len(free) > 1:
         raise InputError(
