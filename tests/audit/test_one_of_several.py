@@ -120,6 +120,7 @@ def test_a_label_of_one_row_is_not_read_from_rows_that_are_all_the_same():
     a = ex.audit(nothing, X_test=X[2000:], y_test=Z[2000:], probes="linear")
     assert a.verdict.linear == "at chance"
     assert a.fresh_rows.after["linear"].strongest.value == pytest.approx(0.5, abs=1e-9)
+    assert any("a single row has, or lacks: '1', '2'." in n for n in a.sections["data"]["notes"])
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])

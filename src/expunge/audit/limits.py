@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from expunge.audit.given import Given
+import numpy as np
+
+from expunge.audit.given import AuditedRows, Given
 from expunge.audit.protocols import Sizes
 from expunge.audit.roles import Roles
 from expunge.audit.verdict import Verdict
+from expunge.files.naming import listed
 
 __all__ = ["limits_of", "notes_of"]
 
@@ -62,7 +65,20 @@ def notes_of(given: Given, roles: Roles, sizes: Sizes) -> list[str]:
             "Whether the training rows were in the fit cannot be told, so they were left out: no "
             "probe learns from them."
         )
-    return notes + _on_freshness(roles) + _on_the_fit(given, roles, sizes)
+    rare = _too_rare(given.first if roles.new is None else roles.new)
+    return notes + rare + _on_freshness(roles) + _on_the_fit(given, roles, sizes)
+
+
+def _too_rare(part: AuditedRows) -> list[str]:
+    """Labels that one row has, or all but one: the probe that is to read it has not met it."""
+    if part.concept.kind != "labels":
+        return []
+    having = part.concept.values.sum(axis=0)
+    alone = np.flatnonzero((having == 1) | (having == len(part) - 1))
+    if not alone.size:
+        return []
+    names = listed([str(part.concept.labels[j]) for j in alone])
+    return [f"Nothing was measured of labels that a single row has, or lacks: {names}."]
 
 
 def _on_freshness(roles: Roles) -> list[str]:
