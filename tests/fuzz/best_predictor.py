@@ -108,7 +108,8 @@ class _Column:
         if self.loss != "hinge":
             return self.plain(z) + float(self.ridge @ z**2) / 2
         u = np.maximum(0, 1 - self.y * (self.A @ z))
-        each = np.where(u < self.width, u**2 / (2 * self.width), u - self.width / 2)
+        near = np.minimum(u, self.width)  # whose squares stay in range
+        each = np.where(u < self.width, near**2 / (2 * self.width), u - self.width / 2)
         return float(self.w @ each) + float(self.ridge @ z**2) / 2
 
     def slopes(self, z: Array) -> tuple[Array, Array]:

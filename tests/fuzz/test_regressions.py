@@ -112,6 +112,13 @@ def test_an_outlier_does_not_keep_a_predictor_searching_for_ever():
 
 
 PLANS = {
+    "an oracle told of two classes, one of nearly no weight": Plan(
+        "OracleLEACE",
+        557208346,
+        Rows(n=8, d=12, scale=100000.0, twins=True, dtype="float32"),
+        Target(rare=True),
+        Weights(ratio=100000000.0, zeros=0.6),
+    ),
     "rows that a task next to the concept stretches, in a stream": Plan(
         "SPLINCE", 2005157614, Rows(n=116, d=4, gap=0.0), Target("several"), task=True
     ),

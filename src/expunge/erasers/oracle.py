@@ -100,7 +100,13 @@ class _Conditional(BaseEraser):
 
 
 def _told(moments: Moments, maps: Array | None = None) -> Solution:
-    """A map told the concept: shift Σxz Σzz⁺, then a matrix for each class."""
+    """A map told the concept: shift Σxz Σzz⁺, then a matrix for each class.
+
+    Of classes that is the deviation of each class mean, with no inverse to form: where one class
+    has nearly all the weight, rounding would make Σzz invertible.
+    """
+    classes = moments.kind == "classes"
+    shift = moments.cov_xz / moments.mean_z if classes else regression(moments.xz, moments.zz)
     nothing = Erasure.identity(moments.n_features)
     return Solution(
         nothing.left,
@@ -108,7 +114,7 @@ def _told(moments: Moments, maps: Array | None = None) -> Solution:
         moments.mean_x,
         "closed_form",
         (Step(1, 0.0),),
-        shift=regression(moments.xz, moments.zz),
+        shift=shift,
         maps=maps,
     )
 
