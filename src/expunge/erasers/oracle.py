@@ -107,6 +107,8 @@ def _told(moments: Moments, maps: Array | None = None) -> Solution:
     """
     classes = moments.kind == "classes"
     shift = moments.cov_xz / moments.mean_z if classes else regression(moments.xz, moments.zz)
+    if classes:  # what is common to all classes moves no row
+        shift = shift - shift.mean(axis=1, keepdims=True)
     nothing = Erasure.identity(moments.n_features)
     return Solution(
         nothing.left,
