@@ -2,8 +2,17 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 
-from expunge.game.barycenter import barycenter, different_directions, filled, maps_to, shrunk
+from expunge.game.barycenter import (
+    APART,
+    barycenter,
+    different_directions,
+    directions_apart,
+    filled,
+    maps_to,
+    shrunk,
+)
 from expunge.shrinkage import shrink
 
 
@@ -301,3 +310,26 @@ def test_where_classes_vary_alike_the_axes_of_least_variance_go():
         left, right = different(np.stack([S, S]), np.array([50, 70]), rank)
         least = V[:, :rank]
         np.testing.assert_allclose(left @ right, least @ least.T, atol=1e-6)
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(0, 0), (1, 1), (4, 4)])
+@pytest.mark.parametrize("small", [0.0, 0.1, 0.9])
+def test_directions_apart_are_generalised_eigenvalues(apart, expected, small):
+    """Whether none is apart is told first, by a norm that many small differences exceed."""
+    d, rng = 30, np.random.default_rng(0)
+    change = np.full(d, small * APART)
+    change[:apart] = 1.1 * APART
+    Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    root = rng.normal(size=(d, d))
+    covariances = np.stack([root @ (Q * (1 + s * change)) @ Q.T @ root.T for s in (1, -1)])
+    shares = np.array([0.5, 0.5])
+    pooled = covariances.mean(axis=0)
+    values = [scipy.linalg.eigh(S - pooled, pooled, eigvals_only=True) for S in covariances]
+    np.testing.assert_array_equal(np.sum(np.abs(values) > APART, axis=1), expected)
+    np.testing.assert_array_equal(directions_apart(covariances, shares), expected)
+
+
+def test_nothing_is_apart_of_what_does_not_vary():
+    """No factor exists there; rounding below it says nothing."""
+    covariances = np.stack([np.diag([1.0, 0.0, 0.0]), np.diag([1.0, 0.0, 1e-18])])
+    assert not directions_apart(covariances, np.array([0.5, 0.5])).any()

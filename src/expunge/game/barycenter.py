@@ -172,9 +172,22 @@ def directions_apart(covariances: Array, shares: Array, *, eps: float = EPS) -> 
         Relative precision of the covariances.
     """
     pooled = np.einsum("k,kij->ij", shares, covariances)
+    differences = covariances - pooled
+    if _all_small(differences, pooled):
+        return np.zeros(len(covariances), dtype=np.intp)
     W, _ = whitening_pair(pooled, rcond=len(pooled) * eps / APART)  # below, rounding is as much
-    apart = [np.abs(np.linalg.eigvalsh(W @ (S - pooled) @ W)) > APART for S in covariances]
+    apart = [np.abs(np.linalg.eigvalsh(W @ D @ W)) > APART for D in differences]
     return np.asarray(np.sum(apart, axis=1))
+
+
+def _all_small(differences: Array, pooled: Array) -> bool:
+    """Whether no direction at all is apart, told without eigenvalues: ‖L⁻¹DL⁻ᵀ‖ <= APART."""
+    L, failed = scipy.linalg.lapack.dpotrf(pooled, lower=1)
+    if failed:
+        return False
+    half = scipy.linalg.blas.dtrsm
+    both = [half(1.0, L, half(1.0, L, D, lower=1), side=1, lower=1, trans_a=1) for D in differences]
+    return all(np.linalg.norm(D) <= APART for D in both)
 
 
 def different_directions(

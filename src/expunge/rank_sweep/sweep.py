@@ -109,6 +109,7 @@ class Sweep:
         kept = kept_in_moments(self.moments, self.map)
         assert kept is not None  # second moments are known
         own = Problem(**self._terms, erasure=self.map, units=kept.spreads)
+        own.hessian = self.problem.hessian  # in the coefficients before erasure
         self.left = fit_predictor(own, tol=1e-8, start=(self.found.coef, self.found.intercept))
 
     def advance(self, rank: int) -> None:
