@@ -194,18 +194,8 @@ def gather(
         several = split is not None
         y = y if split is None else split
         own = {key: by_name(pair[place], rows, key) for key, pair in extras.items()}
-        known = meta.get("concept") or {}
-        parts[name] = _checked_part(
-            subject,
-            rows,
-            y,
-            name,
-            own,
-            parts.get("train"),
-            concept_type,
-            known.get("kind"),
-            len(known.get("labels", ())),
-        )
+        known, first = meta.get("concept") or {}, parts.get("train")
+        parts[name] = _checked_part(subject, rows, y, name, own, first, concept_type, known)
     _check_ids_agree([part.ids for part in parts.values() if part.ids is not None])
     return Given(subject, meta, spectrum, parts.get("train"), parts.get("test"), half, widened)
 
@@ -246,8 +236,7 @@ def _checked_part(
     own: dict[str, Any],
     first: AuditedRows | None,
     concept_type: ConceptType,
-    known_kind: ConceptType | None,
-    n_known: int,
+    of_the_fit: Mapping[str, Any],
 ) -> AuditedRows:
     """Rows with all that belongs to them; classes in the codes of the first rows, if any."""
     n = rows.n_samples
@@ -262,11 +251,11 @@ def _checked_part(
     task = None
     which = "training" if name == "train" else "test"
     if first is None:
-        several = split_concepts(y, n) is not None
-        together = known_kind == "labels" or (known_kind == "continuous" and n_known > 1)
-        single = together and np.ndim(y) == 1  # one of the concepts erased together
-        known = concept_type == "auto" and known_kind and not several and not single
-        kind = known_kind if known and known_kind else concept_type
+        several, kind = split_concepts(y, n) is not None, of_the_fit.get("kind")
+        many = kind == "continuous" and len(of_the_fit.get("labels", ())) > 1
+        single = (kind == "labels" or many) and np.ndim(y) == 1  # one of those erased together
+        if concept_type != "auto" or not kind or several or single:
+            kind = concept_type
         concept = check_concept(y, n, concept_type=kind, name=f"y_{name}", owner="An audit")
         if own["task"] is not None:
             task = check_concept(
