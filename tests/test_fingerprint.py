@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expunge import fingerprint, parallel
+from expunge.audit.repeats import hashed
 from expunge.fingerprint import SIZE, Fingerprint
 
 
@@ -210,3 +211,17 @@ def test_a_sketch_of_an_old_version_recognises_rows_by_its_own_keys():
     assert "keys" not in meta
     again = Fingerprint.from_meta(meta)
     assert again.known(X).sum() == again.decides(X).sum() == 2048
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-90, 1e-45, 1e39, 1e90, 1e300])
+def test_rows_that_float32_cannot_hold_are_told_apart(unit):
+    rng = np.random.default_rng(0)
+    X = unit * rng.normal(size=(200, 3))
+    X[::3, 0] = 0.0
+    seen = Fingerprint.of(X[:100])
+    assert seen.known(X[:100]).all()
+    assert not seen.known(X[100:]).any()
+    assert len(np.unique(hashed(X))) == 200
+    mixed = np.vstack([X[:50], rng.normal(size=(50, 3)), np.zeros((1, 3))])
+    assert Fingerprint.of(mixed).known(X[:50]).all()
+    assert len(np.unique(hashed(mixed))) == 101

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from expunge.errors import BadArtifact
 from expunge.parallel import blocks, map_spans
 
-__all__ = ["Fingerprint"]
+__all__ = ["Fingerprint", "singles"]
 
 SIZE = 2048  # hashes kept
 PEEK = 4  # columns that decide which rows are worth hashing whole
 WHOLE = 128  # columns up to which all of them do: few columns of a table tell kinds of rows apart
 KEYS = 2  # the rule above; sketches of old versions, without a number, peek whatever the width
 MOST = 2**16 - 1  # rows counted of one hash
+TINY = np.finfo(np.float32).tiny  # numbers below have fewer digits
 
 Hashes = NDArray[np.uint64]
 Counts = NDArray[np.int64]
@@ -208,6 +209,39 @@ class Fingerprint:
         return cls(int(meta["n"]), both[:size], both[size:], counts, "keys" not in meta)
 
 
+def singles(X: NDArray[Any]) -> NDArray[np.float32]:
+    """Rows as float32, by which copies of any type are known again: -0 becomes 0.
+
+    Rows that float32 cannot hold would all be alike; their numbers have a ninth root that it can.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    float32 array of shape (n, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.fingerprint import singles
+    >>> singles(np.array([[-0.0, 0.5], [1e90, 0.0], [-1e-90, 0.0]])).round(12)
+    array([[ 0.e+00,  5.e-01],
+           [ 1.e+10,  0.e+00],
+           [-1.e-10,  0.e+00]], dtype=float32)
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)
+    if X.dtype == np.float64 and found.size:
+        lost = np.flatnonzero(np.abs(found[:, 0]) < TINY)
+        lost = lost[(np.abs(found[lost]) < TINY).all(axis=1)]
+        if not -np.inf < found.min() <= found.max() < np.inf:
+            lost = np.union1d(lost, np.flatnonzero(~np.isfinite(found).all(axis=1)))
+        found[lost] = np.cbrt(np.cbrt(X[lost]))
+    return found
+
+
 def _all_keys(X: NDArray[Any]) -> Hashes:
     return np.concatenate(map_spans(lambda lo, hi: _keys(X[lo:hi]), X.shape[0], PEEK))
 
@@ -232,8 +266,8 @@ def _smallest(keys: Hashes, count: int) -> NDArray[np.intp]:
 
 def _hash(X: NDArray[Any], width: int) -> Hashes:
     """Multiply-and-mix hash of rows as float32, so that float64 and float32 copies agree."""
+    values = singles(X)
     with np.errstate(over="ignore"):
-        values = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0 becomes 0
         odd = 2 * _mix(np.arange(1, width + 1, dtype=np.uint64)) + np.uint64(1)
         bits = values.view(np.uint32).astype(np.uint64) + np.uint64(1)
         if width > PEEK:

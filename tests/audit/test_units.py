@@ -140,3 +140,33 @@ def test_random_labels_in_a_table_with_units_are_rarely_found():
         concept = check_concept(rng.integers(0, 2, 300), 300)
         said.append(probe_rows(check_rows(X), concept, terms.probes, terms).status)
     assert said.count("found") <= 0.03 * 150
+
+
+def every_number(found, at=""):
+    """All numbers and texts of an audit, but for those that have the unit of the rows."""
+    if isinstance(found, dict):
+        free = {key: part for key, part in found.items() if key not in IN_UNITS}
+        return [one for key in free for one in every_number(free[key], f"{at}.{key}")]
+    if isinstance(found, list | tuple):
+        return [
+            one for place, part in enumerate(found) for one in every_number(part, f"{at}.{place}")
+        ]
+    return [(at, found)]
+
+
+IN_UNITS = {"fingerprint", "pca", "ridge", "mean_squared_change", "least_change"}
+
+
+@pytest.mark.parametrize("unit", [2.0**-300, 2.0**-60, 2.0**60, 2.0**300])
+def test_an_audit_does_not_depend_on_the_range_of_the_rows(unit):
+    """Numbers that float32 does not hold, or whose squares are rounding of one, among them."""
+    rng = np.random.default_rng(0)
+    X, y = told(rng, n=600, d=5)
+    fresh, labels = told(rng, n=300, d=5)
+    plain, scaled = (
+        ex.audit(ex.LEACE().fit(X * by, y), X * by, y, X_test=fresh * by, y_test=labels)
+        for by in (1.0, unit)
+    )
+    assert 0 < plain.to_dict()["damage"]["neighbour_overlap"]["10"] < 1
+    both = zip(every_number(plain.to_dict()), every_number(scaled.to_dict()), strict=True)
+    assert [pair for pair in both if repr(pair[0]) != repr(pair[1])] == []

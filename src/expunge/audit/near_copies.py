@@ -55,7 +55,7 @@ def share_in_bunches(rows: Rows, seed: int = 0) -> float:
     X = np.array(rows.take(np.sort(some)).array(), np.float64)
     units = own_units(X)
     X -= X.mean(axis=0)
-    X /= 1.0 if units is None else units
+    X /= float(np.linalg.norm(X) / np.sqrt(len(X))) or 1.0 if units is None else units
     few = X[:: -(-len(X) // FEWER)]
     return max(_share(X), _share(few) if len(few) < len(X) else 0.0)
 
@@ -64,8 +64,9 @@ def _share(X: NDArray[np.float64]) -> float:
     from sklearn.neighbors import NearestNeighbors
 
     asked = np.linspace(0, len(X) - 1, min(ASKED, len(X))).astype(np.intp)
-    neighbours = NearestNeighbors(n_neighbors=min(LARGEST + 2, len(X)), algorithm="brute").fit(X)
-    near = neighbours.kneighbors(X[asked])[1]
+    single = X.astype(np.float32)  # tell who is near, if not how near
+    neighbours = NearestNeighbors(n_neighbors=min(LARGEST + 2, len(X)), algorithm="brute")
+    near = neighbours.fit(single).kneighbors(single[asked])[1]
     pairs = zip(near, asked, strict=True)  # differences first: no digits are lost
     distances = np.sort([np.linalg.norm(X[at] - X[i], axis=1) for at, i in pairs], axis=1)
     last, following = distances[:, :-1], distances[:, 1:]

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.fingerprint import singles
 from expunge.rows.base import Rows
 
 __all__ = [
@@ -79,10 +80,8 @@ def hashed(X: NDArray[Any]) -> Hashes:
     >>> a == b, a == c
     (True, False)
     """
-    with np.errstate(over="ignore"):
-        rows = np.asarray(X, dtype=np.float32) + np.float32(0)  # -0 becomes 0
-    found = np.zeros(len(rows), dtype=np.uint64)
-    for column in np.ascontiguousarray(rows.T).view(np.uint32):
+    found = np.zeros(len(X), dtype=np.uint64)
+    for column in np.ascontiguousarray(singles(X).T).view(np.uint32):
         found = (found ^ column) * FACTOR
         found ^= found >> HALF
     return found

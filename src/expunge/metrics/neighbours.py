@@ -288,6 +288,8 @@ def nearest_rows(X: NDArray[Any], queries: NDArray[np.intp], k: int) -> NDArray[
 
     single = X.dtype in (np.float16, np.float32)
     work: NDArray[Any] = np.asarray(X, dtype=np.float32 if single else np.float64)
+    _, digits = np.frexp(np.abs(work).max(axis=1, initial=0.0, keepdims=True))
+    work = np.ldexp(work, -digits)  # the search takes rows that are short for rows of zeros
     search = NearestNeighbors(n_neighbors=k + 1, metric="cosine", algorithm="brute").fit(work)
     with config_context(working_memory=MEGABYTES):
         near = search.kneighbors(work[queries], return_distance=False)
