@@ -225,3 +225,10 @@ def test_rows_that_float32_cannot_hold_are_told_apart(unit):
     mixed = np.vstack([X[:50], rng.normal(size=(50, 3)), np.zeros((1, 3))])
     assert Fingerprint.of(mixed).known(X[:50]).all()
     assert len(np.unique(hashed(mixed))) == 101
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_the_sign_of_zero_tells_no_rows_apart(dtype):
+    zeros = np.array([[0.0, 0.0], [-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0]], dtype=dtype)
+    assert len(np.unique(hashed(zeros))) == 1
+    assert Fingerprint.of(zeros[:1]).known(zeros).all()

@@ -232,13 +232,14 @@ def singles(X: NDArray[Any]) -> NDArray[np.float32]:
            [-1.e-10,  0.e+00]], dtype=float32)
     """
     with np.errstate(over="ignore", under="ignore"):
-        found = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)
+        found = np.array(X, dtype=np.float32, order="C")
     if X.dtype == np.float64 and found.size:
         lost = np.flatnonzero(np.abs(found[:, 0]) < TINY)
         lost = lost[(np.abs(found[lost]) < TINY).all(axis=1)]
         if not -np.inf < found.min() <= found.max() < np.inf:
             lost = np.union1d(lost, np.flatnonzero(~np.isfinite(found).all(axis=1)))
         found[lost] = np.cbrt(np.cbrt(X[lost]))
+    found += np.float32(0)  # -0 becomes 0
     return found
 
 

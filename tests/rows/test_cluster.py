@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from distributed import Client, LocalCluster
+from distributed.core import Status
 from distributed.scheduler import Scheduler
 
 import expunge as ex
@@ -39,8 +40,12 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def cluster():
+    of_dask = {
+        "distributed.scheduler.allowed-failures": 50,  # of one partition
+        "distributed.deploy.lost-worker-timeout": "1h",  # until it is given up, not replaced
+    }
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 50}),  # of one partition
+        dask.config.set(of_dask),
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as made,
@@ -140,14 +145,22 @@ def _data(found):
 def killing(cluster, times, every=0.5):
     """Kill a worker process from time to time, in the middle of whatever it does."""
     killed, stop = [], threading.Event()
+
+    def pids():
+        # a process killed before it runs is not replaced: its nanny gives up
+        nannies = [n for n in cluster.workers.values() if n.process.status == Status.running]
+        return [pid for nanny in nannies if (pid := nanny.pid) and pid not in killed]
+
     for _ in range(300):  # until what was killed before is replaced
-        if sum(bool(worker.pid) for worker in cluster.workers.values()) == 2:
+        if len(pids()) == 2:
             break
         time.sleep(0.1)
+    else:
+        pytest.fail("a worker was not replaced")
 
     def kill():
         while len(killed) < times and not stop.wait(every):
-            alive = [w.pid for w in cluster.workers.values() if w.pid and w.pid not in killed]
+            alive = pids()
             if len(alive) == 2:  # the last one was replaced
                 os.kill(alive[len(killed) % 2], signal.SIGKILL)
                 killed.append(alive[len(killed) % 2])
