@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import scipy.stats
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, log_loss, r2_score, roc_auc_score
+from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
+import expunge as ex
 from expunge.audit.kernel_probes import choose_svm, svm_margins
 from expunge.audit.measures import (
     Measure,
@@ -194,6 +196,49 @@ def test_discriminant_is_that_of_scikit_learn(two_gaussians):
     np.testing.assert_allclose(S, wanted, atol=0.3)  # ours shrinks a little
 
 
+def test_discriminant_without_shrinkage_is_that_of_scikit_learn(two_gaussians):
+    X, y, X_test = two_gaussians
+    found = PROBES["linear discriminant, not shrunk"].score(Training(X, classes(y)), X_test, 0)
+    wanted = LinearDiscriminantAnalysis().fit(X, y).decision_function(X_test)
+    np.testing.assert_allclose(
+        found.values[:, 1] - found.values[:, 0], wanted, rtol=1e-2, atol=1e-2
+    )
+
+
+def test_least_squares_are_those_of_scikit_learn(two_gaussians):
+    X, _, X_test = two_gaussians
+    z = X @ np.arange(6.0) + np.random.default_rng(0).normal(size=len(X))
+    found = PROBES["least squares"].score(Training(X, Concept.of_numbers(z)), X_test, 0)
+    wanted = LinearRegression().fit(X, z).predict(X_test)
+    np.testing.assert_allclose(found.values[:, 0], wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("number", [False, True])
+def test_a_difference_of_two_nearly_equal_columns_is_read(number, dtype):
+    """Gross and net: what lies between them is a thousandth of their spread."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    z = rng.normal(size=n) if number else rng.integers(0, 2, n)
+    gross = rng.normal(50, 15, n)
+    net = gross - 0.02 * z - 0.004 * rng.normal(size=n)
+    X = np.column_stack([gross, net, rng.normal(size=n)]).astype(dtype)
+    a = ex.audit(ex.Erasure.identity(3), X_test=X, y_test=z, probes="linear", fresh=True)
+    plain = LinearRegression() if number else LinearDiscriminantAnalysis()
+    wanted = cross_val_score(plain, X.astype(np.float64), z).mean()
+    assert wanted > 0.9
+    assert a.verdict.linear == "found"
+    found = a.fresh_rows.after["linear"].strongest
+    assert found.low - 0.005 < wanted < found.high + 0.01  # a ridge keeps rounding out of float32
+    blind = [p for p in PROBES if "0.1" in p or p == "linear SVM"]
+    assert (
+        ex.audit(ex.Erasure.identity(3), X_test=X, y_test=z, probes=blind, fresh=True)
+        .fresh_rows.after["linear"]
+        .strongest.value
+        < 0.7
+    )
+
+
 def test_ridge_is_that_of_scikit_learn(two_gaussians):
     X, _, X_test = two_gaussians
     z = X @ np.arange(6.0) + np.random.default_rng(0).normal(size=len(X))
@@ -260,15 +305,15 @@ def test_anti_clustering_bets_against_neighbours():
 def test_every_probe_learns_every_kind_it_claims(kind):
     rng = np.random.default_rng(0)
     y = {
-        "classes": rng.integers(0, 3, 400),
-        "labels": (rng.random((400, 2)) < [0.5, 0.3]).astype(int),
-        "continuous": rng.normal(size=(400, 2)),
+        "classes": rng.integers(0, 3, 300),
+        "labels": (rng.random((300, 2)) < [0.5, 0.3]).astype(int),
+        "continuous": rng.normal(size=(300, 2)),
     }[kind]
-    concept = check_concept(y, 400, concept_type=kind)
-    X = rng.normal(size=(400, 5)) + 3 * concept.columns() @ rng.normal(size=(concept.width, 5))
-    training, truth = Training(X[:280], concept.take(slice(0, 280))), concept.take(slice(280, None))
+    concept = check_concept(y, 300, concept_type=kind)
+    X = rng.normal(size=(300, 5)) + 3 * concept.columns() @ rng.normal(size=(concept.width, 5))
+    training, truth = Training(X[:200], concept.take(slice(0, 200))), concept.take(slice(200, None))
     for probe in choose_probes("default", kind):
-        found = measures_of(probe.score(training, X[280:], 0), truth)
+        found = measures_of(probe.score(training, X[200:], 0), truth)
         if probe.name == "anti-clustering":
             assert found["auc"].value < 0.3
         elif kind == "continuous":

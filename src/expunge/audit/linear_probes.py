@@ -2,6 +2,8 @@
 
 For numbers, ridge regression at the same strengths. All but the discriminants are the library's own
 predictor, trained until its lower bound proves it. Columns in units of their own are scaled first.
+A ridge and shrinkage are blind to directions in which rows hardly vary, such as the sum of the
+categories of a column; LDA without shrinkage and least squares are not.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ SVM_RIDGE = 1e-2
 SILENCE = 1e-4  # nats that scores may vary by without saying anything: some 1e-9 bits
 TOL = 1e-6
 MAX_PASSES = 200
+BARE, BARE_SINGLE = 1e-9, 1e-7  # ridges that keep rounding out and no more; of float32 rows
 
 
 def logistic_scores(training: Training, X: Array, alpha: float, *, own_units: bool = True) -> Array:
@@ -75,31 +78,41 @@ def _svm(training: Training, X: Array, seed: int) -> ProbeScores:
     return ProbeScores(_one_per_class(S, training), False, training.prior)
 
 
-def _lda(training: Training, X: Array, seed: int) -> ProbeScores:
+def _lda(name: str, shrinkage: str) -> Probe:
     """Gaussian classes with one covariance: log-odds linear in x, from moments alone."""
-    training, X = training.even, training.scaled(X)
-    moments, concept = training.moments, training.concept
-    if concept.kind == "classes":
-        S = _discriminant(training, moments.xz, moments.mean_z, X)
-        return ProbeScores(S, True, training.prior)
-    columns = []
-    for xz, share in zip(moments.xz.T, moments.mean_z, strict=True):
-        shares = np.array([1 - share, share])
-        S = _discriminant(training, np.column_stack([-xz, xz]), shares, X)
-        columns.append(S[:, 1] - S[:, 0])
-    return ProbeScores(np.column_stack(columns), True, training.prior)
+
+    def score(training: Training, X: Array, seed: int) -> ProbeScores:
+        ridge = BARE
+        if shrinkage == "none":
+            training, ridge = training.double, _bare(training)
+        training, X = training.even, training.scaled(X)
+        moments, concept = training.moments, training.concept
+        if concept.kind == "classes":
+            S = _discriminant(training, moments.xz, moments.mean_z, X, shrinkage, ridge)
+            return ProbeScores(S, True, training.prior)
+        columns = []
+        for xz, share in zip(moments.xz.T, moments.mean_z, strict=True):
+            shares = np.array([1 - share, share])
+            both = np.column_stack([-xz, xz])
+            S = _discriminant(training, both, shares, X, shrinkage, ridge)
+            columns.append(S[:, 1] - S[:, 0])
+        return ProbeScores(np.column_stack(columns), True, training.prior)
+
+    return Probe(name, "linear", ("classes", "labels"), score)
 
 
-def _discriminant(training: Training, xz: Array, shares: Array, X: Array) -> Array:
+def _discriminant(
+    training: Training, xz: Array, shares: Array, X: Array, shrinkage: str, ridge: float
+) -> Array:
     """Scores of classes with shares π_k and centred sums xz_k.
 
     Class k has (x - x̄)ᵀ w_k - m_kᵀ w_k / 2 + log π_k, with m_k its mean less x̄, w_k = Σ⁻¹ m_k,
-    and Σ the covariance within classes, shrunk.
+    and Σ the covariance within classes.
     """
     moments = training.moments
     means = xz / np.maximum(moments.weight * shares, 1e-300)
-    within = shrink(moments.cov_xx - (means * shares) @ means.T, moments.weight, "ledoit_wolf")
-    w = _solve(within, means, 1e-9)
+    within = shrink(moments.cov_xx - (means * shares) @ means.T, moments.weight, shrinkage)
+    w = _solve(within, means, ridge)
     offset = np.log(np.maximum(shares, 1e-12)) - np.sum(means * w, axis=0) / 2
     return _audible((X - moments.mean_x) @ w, offset)
 
@@ -114,15 +127,24 @@ def _audible(S: Array, intercept: Array) -> Array:
     return np.asarray(S + intercept if heard else 0 * S + intercept)
 
 
-def _ridge(alpha: float) -> Probe:
+def _bare(training: Training) -> float:
+    return BARE if training.X.dtype.itemsize > 4 else BARE_SINGLE
+
+
+def _ridge(strength: float | None) -> Probe:
+    """Ridge regression; None: least squares."""
+
     def score(training: Training, X: Array, seed: int) -> ProbeScores:
+        alpha = strength or _bare(training)
+        training = training if strength else training.double
         training, X = training.even, training.scaled(X)
         moments = training.moments
         w = _solve(moments.cov_xx, moments.cov_xz, alpha)
         S = (X - moments.mean_x) @ w + moments.mean_z
         return ProbeScores(np.asarray(S), False, training.prior)
 
-    return Probe(f"ridge regression, ridge {alpha:g}", "linear", ("continuous",), score)
+    name = "least squares" if strength is None else f"ridge regression, ridge {strength:g}"
+    return Probe(name, "linear", ("continuous",), score)
 
 
 def _solve(C: Array, B: Array, ridge: float) -> Array:
@@ -136,6 +158,8 @@ def _solve(C: Array, B: Array, ridge: float) -> Array:
 LINEAR_PROBES: tuple[Probe, ...] = (
     *(_logistic(alpha) for alpha in STRENGTHS),
     Probe("linear SVM", "linear", ("classes", "labels"), _svm),
-    Probe("linear discriminant", "linear", ("classes", "labels"), _lda),
+    _lda("linear discriminant", "ledoit_wolf"),
+    _lda("linear discriminant, not shrunk", "none"),
     *(_ridge(alpha) for alpha in STRENGTHS),
+    _ridge(None),
 )

@@ -89,6 +89,15 @@ class Training:
             return X
         return np.asarray((X - self.X.mean(axis=0, dtype=np.float64)) / self.units)
 
+    @property
+    def double(self) -> Training:
+        """The same rows in float64, for second moments with all digits."""
+        return self if self.X.dtype == np.float64 else self._double_rows
+
+    @cached_property
+    def _double_rows(self) -> Training:
+        return Training(self.X.astype(np.float64), self.concept, self.groups)
+
     @cached_property
     def rows(self) -> DenseRows:
         """The rows as the predictor of the game takes them."""

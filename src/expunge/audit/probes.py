@@ -39,7 +39,7 @@ def choose_probes(probes: Any, kind: Kind) -> tuple[Probe, ...]:
     >>> [probe.name for probe in choose_probes(["RBF-SVM", "linear SVM"], "classes")]
     ['RBF-SVM', 'linear SVM']
     >>> len(choose_probes("linear", "classes")), len(choose_probes("linear", "continuous"))
-    (6, 4)
+    (7, 5)
     >>> choose_probes("thorough", "classes")[-1].name
     'the strongest, chosen beforehand'
     """
