@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import entr, ndtri
 
 from expunge.audit.measures import (
     Interval,
@@ -144,6 +144,9 @@ class FamilyResult:
     majority : float
         Share of the commonest class in the tested rows; nan for numbers.
     probes : tuple of ProbeResult
+    untaught : tuple of str
+        Classes and labels of which no probe tested on them has met other rows, as all belong
+        together. What could be read of them is not known: upper limits take it for all of them.
     """
 
     family: Family
@@ -162,6 +165,7 @@ class FamilyResult:
     folds: int
     majority: float | None
     probes: tuple[ProbeResult, ...]
+    untaught: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -169,6 +173,7 @@ class FamilyResult:
         plain["strongest"] = self.strongest.to_dict()
         plain["part"] = None if self.part is None else self.part.to_dict()
         plain["bits"] = None if self.bits is None else self.bits.to_dict()
+        plain["untaught"] = list(self.untaught)
         plain["probes"] = [probe.to_dict() for probe in self.probes]
         return plain
 
@@ -186,6 +191,7 @@ def judged(
     n_test_all: int,
     folds: int,
     groups: NDArray[np.intp] | None = None,
+    unheard: Sequence[str] = (),
 ) -> FamilyResult:
     """Measures and a verdict from the scores of all probes of a family.
 
@@ -204,6 +210,8 @@ def judged(
         As in `FamilyResult`.
     groups : int array of shape (n,), optional
         Rows of one group are not independent.
+    unheard : sequence of str
+        Classes and labels that no probe could learn where it was tested on them.
 
     Returns
     -------
@@ -240,11 +248,15 @@ def judged(
         if given.by:
             limits = result.intervals[statistic]
             worst, strongest = given.by, Interval(limits.value, limits.low, strongest.high)
+    if unheard:
+        most = min(strongest.high + len(unheard) / truth.width, 1.0)
+        strongest = Interval(strongest.value, strongest.low, most)
     informative = [r.measures["bits"] for r in results if "bits" in r.measures]
     bits = None
     if informative:
         found, _ = _strongest(informative, confidence)
-        bits = Interval(max(found.value, 0.0), max(found.low, 0.0), max(found.high, 0.0))
+        high = _entropy_bits(truth) if unheard else max(found.high, 0.0)
+        bits = Interval(max(found.value, 0.0), max(found.low, 0.0), high)
     return FamilyResult(
         family=family,
         statistic=statistic,
@@ -262,6 +274,7 @@ def judged(
         folds=folds,
         majority=_majority(truth),
         probes=tuple(results),
+        untaught=tuple(unheard),
     )
 
 
@@ -338,6 +351,13 @@ def chance_of(truth: Concept) -> float:
     if truth.kind == "continuous":
         return 0.0
     return 0.5 if truth.kind == "labels" else 1 / len(np.unique(truth.values))
+
+
+def _entropy_bits(truth: Concept) -> float:
+    """Bits per row that there are to be read, at most; of labels the mean."""
+    share = np.asarray(truth.columns().mean(axis=0))
+    each = entr(share) + (entr(1 - share) if truth.kind == "labels" else 0.0)
+    return float((each.mean() if truth.kind == "labels" else each.sum()) / np.log(2))
 
 
 def _majority(truth: Concept) -> float | None:

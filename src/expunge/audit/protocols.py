@@ -13,7 +13,7 @@ from expunge.audit.families import FamilyResult, judged
 from expunge.audit.given import STAGES, AuditedRows, Stage
 from expunge.audit.probe import Choosing, Family, Probe, Training
 from expunge.audit.running import cross_fitted, transferred
-from expunge.audit.sampling import FEWEST, fold_numbers, groups_of, stratified
+from expunge.audit.sampling import FEWEST, fold_numbers, groups_of, stratified, untaught
 from expunge.audit.units import own_units
 from expunge.concept import Concept
 from expunge.errors import InputError
@@ -257,6 +257,7 @@ def probe_rows(
         n_test_all=n,
         folds=count,
         groups=own,
+        unheard=[] if own is None else untaught(some, folds),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from expunge.audit.repeats import by_chance, row_hashes
 from expunge.concept import Concept
 from expunge.rows.base import Rows
 
-__all__ = ["fold_numbers", "groups_of", "stratified", "too_few"]
+__all__ = ["fold_numbers", "groups_of", "stratified", "too_few", "untaught"]
 
 SORTED = 16  # labels, the rarest that vary, by which rows are dealt out
 FEWEST = 10  # rows to cross-fit on
@@ -119,7 +120,50 @@ def fold_numbers(
     if groups is None or np.all(groups == groups[0]):
         return dealt
     _, first, which = np.unique(groups, return_index=True, return_inverse=True)
-    together = dealt[first][which.reshape(-1)]
-    if np.all(together == together[0]):  # few groups, dealt to one fold
-        together = which.reshape(-1) % 2
-    return np.asarray(np.unique(together, return_inverse=True)[1].reshape(-1), dtype=np.intp)
+    which = which.reshape(-1)
+    fold = dealt[first]  # of each group
+    for _, has in _each_value(concept):
+        mine = np.unique(which[has])
+        if len(mine) > 1 and np.all(fold[mine] == fold[mine[0]]):  # few groups, dealt to one fold
+            fold[mine[1::2]] = (fold[mine[0]] + 1) % count
+    if np.all(fold == fold[0]):
+        fold = np.arange(len(fold)) % 2
+    return np.asarray(np.unique(fold[which], return_inverse=True)[1].reshape(-1), dtype=np.intp)
+
+
+def untaught(concept: Concept, folds: NDArray[np.intp]) -> list[str]:
+    """Classes and labels that no probe tested on their rows has met: all lie in one fold.
+
+    Parameters
+    ----------
+    concept : Concept
+    folds : int array of shape (n,)
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.sampling import untaught
+    >>> from expunge.concept import Concept
+    >>> y = Concept("classes", np.array([0, 0, 0, 1, 1]), ("a", "b"))
+    >>> untaught(y, np.array([0, 1, 0, 1, 1])), untaught(y, np.array([0, 1, 0, 0, 1]))
+    (['b'], [])
+    """
+    each = _each_value(concept)
+    found = [name for name, has in each if len(has) > 1 and len(np.unique(folds[has])) == 1]
+    return list(dict.fromkeys(found))
+
+
+def _each_value(concept: Concept) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Names and rows of each class, or of each label, with it and without it."""
+    if concept.kind == "continuous":
+        return
+    for j, name in enumerate(map(str, concept.labels)):
+        if concept.kind == "classes":
+            yield name, np.flatnonzero(concept.values == j)
+        else:
+            yield name, np.flatnonzero(concept.values[:, j])
+            yield name, np.flatnonzero(concept.values[:, j] == 0)
