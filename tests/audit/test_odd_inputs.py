@@ -101,3 +101,10 @@ def test_a_fit_whose_middle_columns_are_alike_is_remembered(middle):
 def test_a_class_is_not_audited():
     with pytest.raises(ex.InputError, match=r"a class.*Pass a fitted one, as in LEACE\(\)\.fit"):
         ex.audit(ex.LEACE, X_test=np.eye(4), y_test=[0, 1, 0, 1])
+
+
+def test_many_small_classes_raise_no_warning_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    erasure = ex.LEACE().fit(rng.normal(size=(400, 5)), np.arange(400) % 2).erasure_
+    a = ex.audit(erasure, X_test=rng.normal(size=(50, 5)), y_test=np.arange(50) % 26)
+    assert len(a.fresh_rows.after["nonlinear"].probes) > 3  # warnings are errors here

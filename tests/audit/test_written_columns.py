@@ -42,6 +42,8 @@ def test_a_nearly_empty_column_that_tells_the_concept_is_named(kind):
     (said,) = [text for text in a.verdict.warnings if "Nearly empty columns" in text]
     assert repr(found[0]["name"]) in said
     assert "Warning: Nearly empty columns" in str(a)
+    name, area = found[0]["name"], found[0]["after"]
+    assert a.verdict.headline.endswith(f"column {name!r} alone finds it (AUC {area:.2f}).")
 
 
 def test_full_columns_and_projections_are_not_named():
@@ -53,6 +55,7 @@ def test_full_columns_and_projections_are_not_named():
         a = ex.audit(eraser, X_test=rows[4000:], y_test=z[4000:], probes=LINEAR)
         assert a.to_dict()["written_columns"] == []
         assert not any("Nearly empty" in text for text in a.verdict.warnings)
+        assert "threshold" not in a.verdict.headline
 
 
 def test_numbers_and_few_rows_say_nothing():

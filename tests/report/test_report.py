@@ -118,7 +118,7 @@ def test_training_rows_alone_show_nothing(training_only):
     page = Page(render(training_only))
     assert training_only["training_rows"]["after"]["linear"]["status"] == "at chance"
     rows = page.table("probes learn from", "probes")[1:]
-    assert [(row[0], row[5]) for row in rows] == [("Training rows only", "not shown")]
+    assert [(row[0], row[5]) for row in rows] == [("These rows only", "not shown")]
     assert "Nothing may be called erased" in page.words
     assert "Fresh rows" not in [heading.strip() for heading in page.headings]
 

@@ -11,6 +11,7 @@ import sklearn
 
 from expunge._version import __version__
 from expunge.audit import content
+from expunge.audit.already_erased import warning_of_erased
 from expunge.audit.audit_result import Audit
 from expunge.audit.certificates import Certified, certified
 from expunge.audit.dependence import dependence_of
@@ -28,11 +29,15 @@ from expunge.audit.protocols import (
     same_protocol,
 )
 from expunge.audit.residue import Residue, expected_residue, of_tested_classes
-from expunge.audit.roles import Roles, roles_of
+from expunge.audit.roles import REASONS, Roles, roles_of
 from expunge.audit.sampling import too_few
 from expunge.audit.task_rates import fairness_section
 from expunge.audit.verdict import verdict_of
-from expunge.audit.written_columns import warning_of_written, written_columns
+from expunge.audit.written_columns import (
+    headline_of_written,
+    warning_of_written,
+    written_columns,
+)
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_number, check_rng, check_rows
@@ -216,10 +221,16 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         facts,
         leak=terms.leak,
         reason=roles.reason,
+        threshold=headline_of_written(written),
         warnings=tuple(
             filter(
                 None,
-                (*_of_rounding(given), warning_of_written(written), *dependence.warnings),
+                (
+                    warning_of_erased(given, terms.seed),
+                    *_of_rounding(given),
+                    warning_of_written(written),
+                    *dependence.warnings,
+                ),
             )
         ),
     )
@@ -327,11 +338,15 @@ def _data_section(given: Given, roles: Roles, terms: Terms) -> dict[str, Any]:
     if freshness is None:  # all rows are rows of the fit
         sketches = any(True for _ in fingerprints(given.meta))
         freshness = Freshness(np.zeros(0, dtype=bool), fingerprint=sketches)
+    counts, looks_fitted = freshness.to_dict(), roles.reason in REASONS.values()
+    if looks_fitted:
+        counts["n_fresh"] = 0
     return {
         "n_train": 0 if roles.fit is None else len(roles.fit),
         "n_test": roles.n_test,
         "n_features": given.first.before.n_features,
-        **freshness.to_dict(),
+        **counts,
+        "looks_fitted": looks_fitted,
         "share_of_fit": roles.share,
         "notes": notes_of(given, roles, terms.sizes),
     }

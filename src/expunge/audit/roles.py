@@ -19,6 +19,10 @@ from expunge.audit.sampling import FEWEST, too_few
 
 __all__ = ["Roles", "roles_of"]
 
+SWAPPED = (
+    "the fit knows some of the test rows and none of the training rows: if the two were swapped, "
+    "pass them the other way round"
+)
 UNCLEAR = (
     "some of the rows are rows of the fit and others only repeat their numbers, and values do not "
     "tell which; pass ids of the rows, or fresh=True if none of them was in the fit"
@@ -140,6 +144,8 @@ def _all_new(given: Given, train: AuditedRows, test: AuditedRows, *, fresh: bool
     if looks != "none":
         return Roles(None, None, freshness, None, REASONS[looks], n_test=len(part))
     new, reason = _new(given, part, freshness)
+    if new is None and freshness.n_known:
+        reason = SWAPPED
     return Roles(None, new, freshness, None, reason, new is not None, len(part))
 
 

@@ -15,7 +15,7 @@ WIDTH = 92
 TITLES = {
     "same_rows": "trained on the rows of the fit, tested on new rows",
     "fresh_rows": "trained and tested on fresh rows",
-    "training_rows": "trained and tested on the rows of the fit (shows nothing about new rows)",
+    "training_rows": "trained and tested on these rows, in turns (shows nothing about new rows)",
 }
 LIMITS = ("value", "low", "high")
 FAMILIES = {"linear": "linear", "nonlinear": "non-linear"}
@@ -63,7 +63,8 @@ def _head(content: Content) -> Iterator[str]:
     for warning in content["verdict"].get("warnings", ()):
         yield from _wrapped(f"Warning: {warning}")
     yield ""
-    tested = f"{data['n_test']:,} test rows, {data['n_fresh']:,} of them fresh"
+    fresh = "none of them surely" if data["looks_fitted"] else f"{data['n_fresh']:,} of them"
+    tested = f"{data['n_test']:,} test rows, {fresh} fresh"
     fitted = f"{data['n_train']:,} training rows" if data["n_train"] else "no training rows"
     yield f"Rows: {fitted}; {tested if data['n_test'] else 'no test rows'}"
     if pool := e.get("n_unlabelled"):
@@ -194,8 +195,12 @@ def _lost(content: Content) -> Iterator[str]:
             near += f" (of {asked:,} rows, among {among:,} of {there:,})"
         least = damage["least_change"]
         more = "" if least is None else f" (least that erases it from these very rows: {least:.4g})"
+        lost = 100 * (1 - damage["variance_kept"])
+        some = f"Lost: {lost:.2f} % of the variance"
+        if lost <= -0.005:  # an oblique map may write more to columns than it takes
+            some = f"Lost: nothing of the variance, which grew by {-lost:.2f} %"
         yield from _wrapped(
-            f"Lost: {100 * (1 - damage['variance_kept']):.2f} % of the variance; mean squared "
+            f"{some}; mean squared "
             f"change {damage['mean_squared_change']:.4g}{more}; nearest neighbours kept: {near}"
         )
     if clusters is not None:

@@ -11,6 +11,7 @@ from expunge.audit.families import FamilyResult, least_excess
 from expunge.audit.fit import FitFacts
 from expunge.audit.protocols import ProtocolResult
 from expunge.audit.residue import Residue
+from expunge.files.naming import listed
 from expunge.number_text import in_words
 
 __all__ = ["Verdict", "verdict_of"]
@@ -66,6 +67,7 @@ def verdict_of(
     *,
     leak: float,
     reason: str,
+    threshold: str = "",
     warnings: tuple[str, ...] = (),
 ) -> Verdict:
     """Judge what was measured.
@@ -80,6 +82,8 @@ def verdict_of(
         The least excess over chance that matters.
     reason : str
         Why there is no fresh result, if there is none.
+    threshold : str
+        What a threshold on one column finds and a fitted line does not.
     warnings : tuple of str
         About the rows.
 
@@ -117,6 +121,7 @@ def verdict_of(
     said = [
         _claim("Linear probes", linear, leak, explained, why, condition),
         _claim("Non-linear probes", nonlinear, leak, None, ""),
+        threshold,
     ]
     return Verdict(
         linear.status if linear else "not shown",
@@ -180,6 +185,11 @@ def _claim(
             )
         else:
             value = f"{worst} of {label!r}, {value} on average"
+    if result.status == "cannot tell" and result.untaught:
+        return (
+            f"{title}: cannot tell; all rows of {listed(result.untaught)} belong together, so no "
+            "probe tested on them has learnt from others."
+        )
     if result.status == "cannot tell":
         least = least_excess(result.chance, leak)
         return (

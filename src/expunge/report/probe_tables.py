@@ -16,7 +16,7 @@ Audit = Mapping[str, Any]
 TITLES = {
     "fresh_rows": "Fresh rows",
     "same_rows": "Rows of the fit",
-    "training_rows": "Training rows only",
+    "training_rows": "These rows only",
 }
 BADGES: dict[str, tuple[str, Tone]] = {
     "fresh_rows": ("the headline", "good"),
@@ -29,8 +29,8 @@ MEANINGS = {
     "same_rows": "Each probe learns from the rows the eraser was fitted on and is tested on new "
     "rows. An exact eraser is at chance here by construction, so a good result checks the "
     "arithmetic and no more.",
-    "training_rows": "There were no fresh rows. Each probe learns from some of the training rows "
-    "and is tested on others of them. Nothing may be called erased from this.",
+    "training_rows": "There were no fresh rows. Each probe learns from some of these rows and is "
+    "tested on others of them. Nothing may be called erased from this.",
 }
 COLUMNS = {
     "accuracy": "accuracy",
