@@ -430,3 +430,20 @@ def test_what_changed_is_said_in_order():
     with pytest.raises(InputError, match="changed its columns") as refused:
         one.merge(two)
     assert "('a', 'b', 'c') and then ('a', 'b', 'd')" in str(refused.value)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e9 / 3])
+def test_a_concept_that_is_constant_stays_so_in_a_stream(value):
+    """One label of several that all rows have: its variance is zero, not rounding."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(100, 3)), rng.random(100) * 10
+    Z = np.column_stack([rng.normal(size=100), np.full(100, value)])
+    parts = [
+        Moments.of(X[part], Concept.of_numbers(Z[part]), w[part])
+        for part in (slice(0, 37), slice(37, 64), slice(64, 100))
+    ]
+    found = parts[0].merge(parts[1]).merge(parts[2])
+    assert found.mean_z[1] == value
+    assert not found.zz[1].any()
+    assert not found.xz[:, 1].any()
+    assert found.zz[0, 0] > 0

@@ -30,6 +30,8 @@ __all__ = [
 NOTHING = 1e-6  # of its spread that is left of an emptied column, at most
 ORTHOGONAL = 1e-12  # by which the factors of a projector may differ
 ROUNDING = 1e-9  # of all that is read: directions below this are the rounding of others
+RANK = 1e-10  # of the largest variance of the concept: below it there is none
+LAST = 1e-14  # of its spread that rounding writes to a column, or reads of it
 DIGITS = 1e-12  # entries of a direction below this, where nothing varies, are rounding
 
 
@@ -59,9 +61,10 @@ def emptied_columns(left: Array, right: Array) -> NDArray[np.intp]:
 
 
 def without_digits(left: Array, right: Array, moments: Moments) -> tuple[Array, Array]:
-    """Factors that leave constant columns alone where rounding alone would write to them.
+    """Factors that leave columns alone where rounding alone would write to them.
 
-    Scaled by its spread of 1e-17, such a column would show all that was taken from the others.
+    Scaled by its spread of 1e-17, a constant column would show all that was taken from the others;
+    so would one of few values, whose equals differ in the last digit then.
 
     Parameters
     ----------
@@ -85,9 +88,15 @@ def without_digits(left: Array, right: Array, moments: Moments) -> tuple[Array, 
            [0.]]), array([[1., 0.]]))
     """
     size = np.abs(left).max(axis=0, initial=0.0)
-    rounding = (moments.squares == 0)[:, None] & (np.abs(left) <= DIGITS * size)
-    left = np.where(rounding, 0.0, left)
-    return left, np.where(rounding.T & (np.abs(right) <= DIGITS), 0.0, right)
+    constant = (moments.squares == 0)[:, None] & (np.abs(left) <= DIGITS * size)
+    spread = np.sqrt(moments.squares / moments.weight)[:, None]
+    reach = np.abs(right) @ spread[:, 0]
+    written = (np.abs(left) * reach <= LAST * spread) & (spread > 0)
+    read = (np.abs(right.T) * spread <= LAST * reach) & (spread > 0)
+    if np.array_equal(left, right.T):
+        written = read = written & read
+    left = np.where(constant | written, 0.0, left)
+    return left, np.where((constant & (np.abs(right.T) <= DIGITS) | read).T, 0.0, right)
 
 
 def with_emptied_columns(left: Array, right: Array, moments: Moments) -> tuple[Array, Array]:
@@ -104,7 +113,7 @@ def with_emptied_columns(left: Array, right: Array, moments: Moments) -> tuple[A
     -------
     left, right : arrays
         The same ones where something is left of every column. Of an orthogonal projector they stay
-        one, of its rank.
+        one. They have more directions where one of the columns is told by others.
 
     Examples
     --------
@@ -128,10 +137,8 @@ def with_emptied_columns(left: Array, right: Array, moments: Moments) -> tuple[A
     found = np.hstack([rest @ U, alone.T + rest @ right[:, own]]), np.vstack([U.T @ others, alone])
     lost = (rest - rest @ U @ U.T) @ others * spread
     same = bool(np.all(np.abs(lost).max(axis=1) <= ROUNDING * spread))
-    if same and np.array_equal(left, right.T):  # more directions, of columns that others tell, ...
-        same = found[0].shape == left.shape and bool(
-            np.abs(found[0] - found[1].T).max() <= ORTHOGONAL  # ... or oblique ones: no projector
-        )
+    if same and np.array_equal(left, right.T):  # oblique directions would make it no projector
+        same = bool(np.abs(found[0] - found[1].T).max() <= ORTHOGONAL)
     return found if same else (left, right)
 
 
@@ -156,14 +163,33 @@ def nothing_left(left: Array, right: Array, moments: Moments) -> NDArray[np.bool
         T = S - left @ (right @ S)  # M Σ
         after = np.diag(T) - np.einsum("ij,ij->i", T @ right.T, left)
         reach = spread + np.abs(left) @ (np.abs(right) @ spread)
-        after = np.maximum(after, 0.0) + 4 * moments.eps * reach**2  # by which sums may be off
-        if (sure := varied & (after <= NOTHING**2 * spread**2)).any():
+        after, off = np.maximum(after, 0.0), 4 * moments.eps * reach**2  # by which sums may be off
+        sure = varied & (after + off <= NOTHING**2 * spread**2)
+        if sure.any():
             return np.asarray(sure)
-    # without covariances: columns that are told by themselves alone
+    # without covariances, or with those of float32: columns that are told by themselves alone ...
     near = varied & (np.abs(1 - np.einsum("ij,ji->i", left, right)) <= NOTHING)
     rows = np.eye(len(left))[near] - left[near] @ right
     near[near] = np.abs(rows) @ spread <= NOTHING * spread[near]
-    return np.asarray(near)
+    return np.asarray(near | _nothing_of_the_concept(left, right, moments, spread))
+
+
+def _nothing_of_the_concept(
+    left: Array, right: Array, moments: Moments, spread: Array
+) -> NDArray[np.bool_]:
+    """... and functions of the concept, x_j = B_j z, in which nothing of it is left: M B = 0.
+
+    B is Sxz Szz⁺. What other columns bring must be nothing, too.
+    """
+    B = moments.xz @ np.linalg.pinv(moments.zz, rcond=RANK, hermitian=True)
+    unexplained = moments.squares - np.einsum("ij,ij->i", B, moments.xz)
+    told = (spread > 0) & (unexplained <= NOTHING**2 * moments.squares)
+    rows = np.eye(len(left))[told] - left[told] @ right
+    kept = rows[:, told] @ B[told]
+    own = np.einsum("ij,jk,ik->i", kept, moments.zz, kept) / moments.weight
+    brought = np.abs(rows[:, ~told]) @ spread[~told]
+    told[told] = np.sqrt(np.maximum(own, 0.0)) + brought <= NOTHING * spread[told]
+    return np.asarray(told)
 
 
 def emptied_when_told(shift: Array, maps: Array | None, moments: Moments) -> Array | None:

@@ -516,7 +516,8 @@ def _concept_sums(concept: Concept, w: Array) -> tuple[Sums, Array, Array, Array
     """How to sum a block against the concept; Σwz and Σwzzᵀ; the origin z is measured from."""
     if concept.kind != "classes":
         Z = concept.columns()
-        origin = w @ Z / (w.sum() or np.inf)
+        same = np.all(Z[:1] == Z, axis=0)  # a constant is its own mean, to the last digit
+        origin = np.where(same, Z[:1].sum(axis=0), w @ Z / (w.sum() or np.inf))
         Z = Z - origin
         D = np.vstack([(w[:, None] * Z).T, w])
         return _products_with(D), D[:-1].sum(axis=1), D[:-1] @ Z, origin

@@ -114,3 +114,47 @@ def test_a_column_that_keeps_something_is_not_written_over():
     assert erasure.emptied.size == 0
     assert np.ptp(erasure(X[:, :3])[:, 2]) > 1e-5
     assert ex.LEACE(strength=0.5).fit(X, y).erasure_.emptied.size == 0
+
+
+def dummies(n=600, seed=0):
+    """One column for each class, standardised, and one more; classes of their own shares."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    X = np.column_stack([np.eye(3)[y], rng.normal(size=n) + (y == 1)])
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["fit", "partial_fit"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_of_the_classes_are_emptied_in_every_type(dtype, stream):
+    """Covariances of float32 cannot tell what is left of a column; sums with the concept can."""
+    X, y = dummies()
+    X = X.astype(dtype)
+    assert read_by_a_line(X, y) == 1
+    eraser = ex.LEACE()
+    eraser = (
+        eraser.partial_fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
+        if stream
+        else eraser.fit(X, y)
+    )
+    clean = eraser.transform(X)
+    assert eraser.erasure_.emptied.tolist() == [0, 1, 2]
+    assert np.ptp(clean[:, :3], axis=0).max() == 0
+    assert np.ptp(clean[:, 3]) > 1
+    assert read_by_a_line(clean, y) <= 0.52
+
+
+@pytest.mark.parametrize("name", ["RLACE", "SAL", "MeanProjection", "LEACE"])
+def test_columns_that_tell_each_other_are_emptied_by_projections_too(name):
+    """A balanced design: the other column, of few values, keeps every digit."""
+    y, other, _ = np.indices((3, 5, 40)).reshape(3, -1)
+    X = np.column_stack([np.eye(3)[y], other])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    eraser = ex.ERASERS[name]().fit(X, y)
+    clean = eraser.transform(X)
+    assert eraser.certificate_.erased
+    assert eraser.erasure_.emptied.tolist() == [0, 1, 2]
+    assert np.ptp(clean[:, :3], axis=0).max() == 0
+    np.testing.assert_array_equal(clean[:, 3], X[:, 3])
+    if name == "RLACE":
+        np.testing.assert_array_equal(eraser.erasure_.left, eraser.erasure_.right.T)

@@ -33,6 +33,7 @@ from expunge.shrinkage import check_shrinkage
 
 __all__ = ["OracleLEACE", "QuadraticLEACE"]
 
+LAST = 1e-15  # of a column's spread, or mean, that rounding alone moves it by
 NAMED = 3  # classes that a warning lists
 FAR_APART = 1000  # ratio of spreads from which columns are mapped in units of their own
 
@@ -109,6 +110,10 @@ def _told(moments: Moments, maps: Array | None = None) -> Solution:
     shift = moments.cov_xz / moments.mean_z if classes else regression(moments.xz, moments.zz)
     if classes:  # what is common to all classes moves no row
         shift = shift - shift.mean(axis=1, keepdims=True)
+    unit = 1.0 if classes else np.sqrt(np.diag(moments.zz) / moments.weight)
+    moved = np.abs(shift * unit).max(axis=1, initial=0.0)
+    spread = np.sqrt(moments.squares / moments.weight)
+    shift[moved <= LAST * np.maximum(spread, np.abs(moments.mean_x))] = 0.0  # rounding moves none
     nothing = Erasure.identity(moments.n_features)
     return Solution(
         nothing.left,
@@ -290,7 +295,7 @@ class QuadraticLEACE(_Conditional):
             return _told(moments, maps)
         left, right = different_directions(
             deviations,
-            covariances,
+            covariances * varies * varies[:, None],  # shrinkage fills in what does not vary
             shares,
             np.array([part.n for part in classes]),
             None if self.rank == "auto" else self.rank,
