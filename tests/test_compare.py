@@ -182,6 +182,23 @@ def test_sampling_error_excuses_exact_erasers_only():
     assert "~" not in str(found).splitlines()[5]
 
 
+@pytest.mark.parametrize("how", ["copies", "groups"])
+def test_sampling_error_counts_rows_that_differ(how):
+    """A fit of ten copies of 280 rows errs as one of 280 rows does."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 60)) + 0.4 * y[:, None]
+    settings = {"runs": 2, "probes": [LINEAR]}
+    once = ex.compare(X, y, ["LEACE"], **settings)
+    many, z, groups = np.repeat(X, 10, axis=0), np.repeat(y, 10), None
+    if how == "groups":
+        many, groups = many + 1e-6 * rng.normal(size=many.shape), np.repeat(np.arange(400), 10)
+    found = ex.compare(many, z, ["LEACE"], groups=groups, **settings)
+    for key in ("unlimited", "high"):
+        assert found.residue[key] == pytest.approx(once.residue[key], abs=0.01)
+    assert found.rows[1].fresh.status != "found" or found.rows[1].fresh.explained
+
+
 def test_copies_of_a_row_are_never_on_both_sides():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(100, 5)), 6, axis=0)

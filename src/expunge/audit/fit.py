@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.audit.certificates import Certified
-from expunge.audit.given import AuditedRows, Given
+from expunge.audit.given import Given
 from expunge.audit.residue import FitSize
 from expunge.audit.roles import SAME, Roles
 from expunge.audit.sampling import groups_of
 from expunge.concept import Concept
 from expunge.linalg import Array
 from expunge.pooling.sharpened import design_effect
+from expunge.rows.base import Rows
 
-__all__ = ["FitFacts", "fit_facts"]
+__all__ = ["FitFacts", "fit_facts", "fit_size"]
 
 EXACT = 1e-6  # share of the covariance with the concept that rounding may leave
 UNREADABLE = 1e-3  # correlation of a column with the concept that no probe can use
@@ -114,21 +116,38 @@ def _measured(given: Given, roles: Roles, proof: Certified, *, known: bool) -> F
     if not proof.certificate.erased:
         read = "a linear predictor still reads it on the training rows"
         return FitFacts(False, None, read if known else f"{OTHER}: {read}")
-    assert roles.fit is not None
-    n, share = len(roles.fit), 1.0
-    tested = _tested(given, roles)
+    fit = roles.fit
+    assert fit is not None
+    return FitFacts(True, fit_size(fit.before, fit.concept, _tested(given, roles), fit.ids), "")
+
+
+def fit_size(
+    rows: Rows, concept: Concept, tested: Concept, ids: NDArray[Any] | None = None
+) -> FitSize:
+    """The size of a fit whose rows are there, and count alike.
+
+    Parameters
+    ----------
+    rows : rows of shape (n, d)
+        Of the fit, before erasure.
+    concept : Concept
+    tested : Concept
+        Whose classes are tested: the others do not count.
+    ids : array of shape (n,), optional
+        Rows of one id belong together; without ids, copies do.
+
+    Returns
+    -------
+    FitSize
+    """
+    n, share, design = rows.n_samples, 1.0, 1.0
     if tested.kind == "classes":
-        share = float(np.mean(np.isin(roles.fit.concept.values, tested.values)))
-    return FitFacts(True, FitSize(n, n * share / _design(roles.fit)), "")
-
-
-def _design(part: AuditedRows) -> float:
-    """By how much more sums of the rows vary because some belong together."""
-    groups = groups_of(part.before, part.ids)
-    if groups is None or len(np.unique(groups)) == len(groups):
-        return 1.0
-    moments = part.before.moments(part.concept, second=False)
-    return design_effect(part.before, part.concept, moments, None, groups)
+        share = float(np.mean(np.isin(concept.values, tested.values)))
+    groups = groups_of(rows, ids)
+    if groups is not None and len(np.unique(groups)) < n:
+        moments = rows.moments(concept, second=False)
+        design = design_effect(rows, concept, moments, None, groups)
+    return FitSize(n, n * share / design)
 
 
 def _left(record: dict[str, Any]) -> str:

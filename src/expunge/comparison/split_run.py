@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.audit.families import FamilyResult
+from expunge.audit.fit import fit_size
 from expunge.audit.given import AuditedRows, Given, as_given, gather
 from expunge.audit.held_out import held_out
 from expunge.audit.probe_memory import remembered
@@ -191,8 +192,11 @@ class ComparisonRun:
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to a probe that has so many fresh rows."""
         fitted, tested = (self.all.concept.take(index) for index in (self.train, self.test))
-        rows, concept = of_tested_classes(DenseRows(self.fitted_on), fitted, tested)
-        return expected_residue(rows.moments(concept), probe_rows)
+        every = DenseRows(self.fitted_on)
+        ids = None if self.all.groups is None else self.all.groups[self.train]
+        size = fit_size(every, fitted, tested, ids)
+        rows, concept = of_tested_classes(every, fitted, tested)
+        return expected_residue(rows.moments(concept), probe_rows, fit=size)
 
     def _labels(self, index: NDArray[np.intp]) -> NDArray[Any]:
         return as_given(self.all.concept.take(index))

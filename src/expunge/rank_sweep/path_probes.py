@@ -10,6 +10,7 @@ import numpy as np
 
 from expunge.audit.disguise import resemblance
 from expunge.audit.families import FamilyResult
+from expunge.audit.fit import fit_size
 from expunge.audit.fresh import fresh_rows
 from expunge.audit.given import AuditedRows, as_given, gather
 from expunge.audit.probe_memory import remembered
@@ -154,7 +155,8 @@ class PathProbes:
         """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
         tested = self.concept if self.tested is None else self.tested
         rows, concept = of_tested_classes(self.rows, self.concept, tested)
-        return expected_residue(rows.moments(concept), probe_rows)
+        size = fit_size(self.rows, self.concept, tested)
+        return expected_residue(rows.moments(concept), probe_rows, fit=size)
 
     def _note(self, note: str) -> None:
         if f"{note}." not in self.notes:
