@@ -8,6 +8,8 @@ import scipy.optimize
 import scipy.stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import expunge as ex
 from expunge.data import load_glove
@@ -283,3 +285,23 @@ def test_bits_of_a_probe_before_and_after():
         found.append(bits_left(-np.log(p[np.arange(1000), data.y[1000:]]), data.y[1000:]))
     assert found[0].low > 0.3
     assert found[1].bits < 0.02
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_a_task_does_not_depend_on_the_units_of_columns(unit):
+    """Against scikit-learn on standardised columns; what is erased stays so in any unit."""
+    rng = np.random.default_rng(0)
+    n = 1500
+    t, y = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 4)) + np.column_stack([t, 0.7 * t, y, t - y])
+    X = np.column_stack([X, np.ones(n), y]) * [unit, 1, 1, 1, 1, 1]
+    erasure = ex.LEACE().fit(X[:1000], y[:1000]).erasure_
+    A, B, F, G = X[:1000], erasure(X[:1000]), X[1000:], erasure(X[1000:])
+    found = ex.metrics.task_damage(A, B, t[:1000], F, G, t[1000:])
+    for rows, test, accuracy in ((A, F, found.accuracy_before), (B, G, found.accuracy_after)):
+        plain = make_pipeline(StandardScaler(), LogisticRegression(C=10)).fit(rows, t[:1000])
+        assert plain.score(test, t[1000:]) > 0.7
+        assert accuracy == pytest.approx(plain.score(test, t[1000:]), abs=0.012)
+    gone = ex.metrics.task_damage(A, B, y[:1000], F, G, y[1000:])
+    assert gone.accuracy_before == 1
+    assert gone.accuracy_after < 0.55

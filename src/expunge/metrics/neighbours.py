@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 MEGABYTES = 16  # of distances held at once
+SHORT = 1e-5  # numbers of a row below which, in float32, it may be taken for a row of zeros
 
 
 @dataclass(frozen=True)
@@ -288,8 +289,9 @@ def nearest_rows(X: NDArray[Any], queries: NDArray[np.intp], k: int) -> NDArray[
 
     single = X.dtype in (np.float16, np.float32)
     work: NDArray[Any] = np.asarray(X, dtype=np.float32 if single else np.float64)
-    _, digits = np.frexp(np.abs(work).max(axis=1, initial=0.0, keepdims=True))
-    work = np.ldexp(work, -digits)  # the search takes rows that are short for rows of zeros
+    largest = np.maximum(work.max(axis=1), -work.min(axis=1))[:, None]
+    if np.any((largest < SHORT) | (largest > 1 / SHORT)):  # the search takes these for zeros
+        work = np.ldexp(work, -np.frexp(largest)[1])
     search = NearestNeighbors(n_neighbors=k + 1, metric="cosine", algorithm="brute").fit(work)
     with config_context(working_memory=MEGABYTES):
         near = search.kneighbors(work[queries], return_distance=False)

@@ -19,6 +19,8 @@ __all__ = ["TaskDamage", "task_damage"]
 
 TOL = 1e-9  # of the regression
 MAX_PASSES = 300
+UNEVEN = 10.0  # times the spread of the narrowest column from which each has a unit of its own
+ROUNDING = 1e-12  # of a mean, or of the widest spread: below it a column does not vary
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,16 @@ def task_damage(
 
 
 def _held_out(rows: Rows, task: Concept, test_rows: Rows, test: Concept, alpha: float) -> GlmPass:
-    """Loss and accuracy on held-out rows of a regression on the training rows."""
+    """Loss and accuracy on held-out rows of a regression on the training rows.
+
+    Columns of uneven spread have a ridge each, as in an audit.
+    """
     loss = loss_for("cross_entropy", task.kind, task.width)
     moments = rows.moments(task)
-    found = fit_predictor(
-        Problem(rows, task, loss, moments, alpha=alpha), tol=TOL, max_passes=MAX_PASSES
-    )
+    spread, units = np.sqrt(moments.squares / moments.weight), None
+    varied = spread > ROUNDING * np.maximum(np.abs(moments.mean_x), spread.max())
+    if varied.any() and spread.max() > UNEVEN * spread[varied].min():
+        units = np.where(varied, spread, spread.max())
+    problem = Problem(rows, task, loss, moments, alpha=alpha, units=units)
+    found = fit_predictor(problem, tol=TOL, max_passes=MAX_PASSES)
     return test_rows.glm_pass(loss, found.coef, found.intercept, test, center=moments.mean_x)
