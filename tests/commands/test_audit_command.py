@@ -146,6 +146,9 @@ def test_rows_of_the_fit_show_nothing_and_the_way_out_is_said(people, run):
 
 def test_what_an_audit_refuses(people, gender, refused):
     assert "--concept" in refused("audit", "g.safetensors", "people.parquet")
+    assert "r.html" in refused(
+        *("audit", "g.safetensors", "people.parquet", "-c", "gender", "--report", "r.pdf")
+    )
     assert "nearest is 'gender'" in refused(
         "audit", "g.safetensors", "people.parquet", "-c", "gende"
     )

@@ -101,6 +101,9 @@ def test_methods_without_a_concept(people, run, refused):
     assert same("p.safetensors", ex.RayleighEraser(2, objective="pca").fit(people.X))
     assert "Certificate" not in out
     assert "--concept" in refused("fit", "people.parquet", "-o", "x.safetensors")
+    for folder in (".", "..", "/"):
+        said = refused("fit", "people.parquet", "-c", "gender", "-o", folder)
+        assert "erasure.safetensors" in said
 
 
 def test_an_eraser_that_is_told_the_concept(people, run):

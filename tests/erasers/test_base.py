@@ -481,3 +481,17 @@ def test_what_is_recorded():
     assert ex.PairPCA().fit(data.X, data.y).certificate_ is None
     stream = ex.OracleLEACE().partial_fit(data.X, data.y).conditional_erasure_.meta
     assert "correlation" not in stream["fit"] or stream["kept"] is not None
+
+
+def test_names_of_columns_that_are_partly_text_are_refused():
+    pd = pytest.importorskip("pandas")
+    data = plant("binary")
+    frame = pd.DataFrame(data.X).assign(more=1.0)
+    with pytest.raises(ex.InputError, match="names that are text and others have not"):
+        ex.LEACE().fit(frame, data.y)
+    frame.columns = frame.columns.astype(str)
+    eraser = ex.LEACE().fit(frame, data.y)
+    assert eraser.transform(frame).shape == frame.shape
+    frame.columns = [*range(frame.shape[1] - 1), "more"]
+    with pytest.raises(ex.InputError):
+        eraser.transform(frame)

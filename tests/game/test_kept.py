@@ -256,3 +256,21 @@ def test_the_least_spread_follows_the_spread_and_the_mean():
     expected = 1e-6 * spread + 1e-9 * np.abs(far.mean_x)
     assert expected[2] > spread[2]
     np.testing.assert_allclose(least_spreads(far), np.minimum(expected, spread), rtol=1e-12)
+
+
+def test_few_rows_of_a_file_are_all_looked_at(tmp_path):
+    """A far value among some thousand rows has most of the variance."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y = setting(n=3000)
+    X[1234, 0] = 1e4
+    flat = pa.array(X.ravel())
+    pq.write_table(
+        pa.table({"x": pa.FixedSizeListArray.from_arrays(flat, X.shape[1])}), tmp_path / "x.parquet"
+    )
+    rows, concept = ex.open_rows(tmp_path / "x.parquet"), check_concept(y, len(X))
+    assert not rows.in_memory
+    moments = rows.moments(concept, second=False)
+    found = kept_in_rows(rows, some_erasure(), moments, concept, None)
+    assert not found.sampled
+    truth = variances(some_erasure()(X)).sum() / variances(X).sum()
+    assert found.variance == pytest.approx(truth, rel=1e-9)

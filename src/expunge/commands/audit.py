@@ -28,6 +28,7 @@ from expunge.commands.options import (
 )
 from expunge.commands.output import (
     JsonFile,
+    check_page_name,
     check_target,
     check_targets,
     console,
@@ -144,6 +145,7 @@ def audit(
     from expunge.commands.wording import as_options
 
     check_targets(report, inputs=[erasure, vectors, train, frontier])
+    check_page_name(report)
     check_target(json_file, streams=True)
     if report is not None:
         _check_report()

@@ -9,6 +9,7 @@ import typer
 
 from expunge.commands.output import (
     JsonFile,
+    check_page_name,
     check_target,
     console,
     printable,
@@ -47,11 +48,15 @@ Report = Annotated[
 
 def demo(json_file: JsonFile = None, save: Save = None, report: Report = None) -> None:
     """Erase gender from word vectors, and show what is left and what was lost."""
+    from expunge.commands.erasure_files import check_erasure_name
     from expunge.demo import run_demo
 
     check_target(json_file, streams=True)
     for target in (save, report):
         check_target(target)
+    check_page_name(report)
+    if save is not None:
+        check_erasure_name(save)
     with spinner("starting") as progress:
         result = run_demo(progress, full=report is not None)
         if report is not None:

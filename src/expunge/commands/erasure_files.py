@@ -59,11 +59,11 @@ def check_erasure_name(path: Path) -> None:
     ----------
     path : Path
     """
-    if path.suffix.lower() != ENDING:
+    folder = path.is_dir() or not path.name
+    if folder or path.suffix.lower() != ENDING:
+        better = path / f"erasure{ENDING}" if folder else path.with_suffix(ENDING)
         raise InputError(
-            "The name of an erasure ends in .safetensors",
-            repr(path.name),
-            f"Write -o {path.with_suffix(ENDING)}",
+            "The name of an erasure ends in .safetensors", repr(str(path)), f"Write -o {better}"
         )
 
 

@@ -54,9 +54,12 @@ def read_labels(what: str, rows: Rows, where: str, option: str) -> tuple[str, ND
         )
     path, column = _as_file(what)
     if path is None:
+        vectors = () if rows.chosen is None else rows.chosen.names
+        beside = f", and the vectors {listed(vectors)}" if vectors else ""
         raise InputError(
-            f"{option}: there is no column {what!r} in {where}{nearest(what, rows.columns)}",
-            f"a table with the columns {listed(rows.columns)}",
+            f"{option}: there is no column {what!r} in {where}"
+            f"{nearest(what, [*rows.columns, *vectors])}",
+            f"a table with the columns {listed(rows.columns)}{beside}",
             f"Name one of these, or a file of labels ({', '.join(LABEL_ENDINGS)})",
         )
     if not path.is_file():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JsonFile",
     "check_folder",
+    "check_page_name",
     "check_target",
     "check_targets",
     "console",
@@ -116,6 +117,21 @@ def check_targets(*targets: Path | None, inputs: Sequence[Where | None] = ()) ->
                 "Name another file",
             )
         taken.append(target.resolve())
+
+
+def check_page_name(path: Path | None) -> None:
+    """Refuse a name for a page that says it is something else.
+
+    Parameters
+    ----------
+    path : path, optional
+    """
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(
+            "The report is a page of HTML: its name ends in .html",
+            repr(str(path)),
+            f"Write --report {path.with_suffix('.html') if path.name else path / 'report.html'}",
+        )
 
 
 def check_folder(path: Where | None) -> None:

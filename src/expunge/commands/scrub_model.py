@@ -52,8 +52,10 @@ def scrub(
     json_file: JsonFile = None,
 ) -> None:
     """Fit an erasure at every layer of a model, each on states scrubbed below."""
+    from expunge.commands.erasure_files import check_erasure_name
     from expunge.integrations import transformers as ours
 
+    check_erasure_name(output)
     check_target(output)
     check_target(json_file, streams=True)
     texts, labels = read_texts(data, text, concept)

@@ -462,7 +462,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _keep(self, X: Any, seen: Statistics, *, first: bool) -> None:
         """Store a fit, after everything that can fail."""
-        _check_feature_names(self, frame_of(X), reset=first)
+        self._check_names(frame_of(X), reset=first)
         self.__dict__.pop("_result", None)
         self.n_features_in_ = seen.moments.n_features
         self._seen = seen
@@ -472,8 +472,20 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
         found = rows_of_table(X, known=self._seen.columns, in_order=False)
         frame = frame_of(found)
         if columns_of(frame) is None:  # those of files and of a cluster were found by name
-            _check_feature_names(self, frame, reset=False)
+            self._check_names(frame, reset=False)
         return found
+
+    def _check_names(self, frame: Any, *, reset: bool) -> None:
+        """Remember or compare the names of columns, as scikit-learn does."""
+        try:
+            _check_feature_names(self, frame, reset=reset)
+        except TypeError as error:
+            names = sorted({type(name).__name__ for name in frame.columns})
+            raise InputError(
+                "Some columns have names that are text and others have not",
+                f"names of the types {', '.join(names)}",
+                "Give all columns text: X.columns = X.columns.astype(str)",
+            ) from error
 
     def _check_routed(self, concept: Any) -> None:
         """Refuse a fit that was promised a concept and got none: y would be erased instead."""

@@ -89,7 +89,7 @@ def kept_in_rows(
     """
     index = rows_to_look_at(rows.n_samples, weights)
     sampled = len(index) < (rows.n_samples if weights is None else np.count_nonzero(weights))
-    if sampled and rows.in_memory and rows.n_samples * rows.n_features <= FEW:
+    if sampled and rows.local and rows.n_samples * rows.n_features <= FEW:
         return _of_all(rows, erasure, moments, concept, weights)
     if sampled and isinstance(erasure, Erasure):
         exact = kept_in_moments(moments, erasure)

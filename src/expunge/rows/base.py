@@ -44,6 +44,7 @@ class Rows(ABC):
 
     math: BlockMath = NUMPY  # of the library that holds the blocks
     in_memory = False  # whether `take` costs no more than the rows it gives
+    local = False  # whether they lie on this machine, so that a pass over few costs little
     far = False  # whether `each_block` works elsewhere, and rows would have to travel
     lazy = False  # whether nothing is read, or even counted, before it has to be
     columns: tuple[str, ...] = ()  # what there is beside the vectors, by name
@@ -122,9 +123,10 @@ class Rows(ABC):
         return float(np.finfo(self.dtype if self.dtype.kind == "f" else np.float64).eps)
 
     def rounded(self, A: Array) -> Array:
-        """Numbers as the type of erased rows holds them, in float64."""
-        kind = self.dtype if self.dtype.kind == "f" else np.float64
-        return np.asarray(A.astype(kind), dtype=np.float64)
+        """Numbers as the type of erased rows holds them, or its largest, in float64."""
+        kind = self.dtype if self.dtype.kind == "f" else np.dtype(np.float64)
+        most = float(np.finfo(kind).max)
+        return np.asarray(A.clip(-most, most).astype(kind), dtype=np.float64)
 
     def read(
         self,

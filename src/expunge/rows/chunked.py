@@ -84,6 +84,8 @@ class ChunkedRows(Rows):
         About how much to use for blocks of rows.
     """
 
+    local = True
+
     def __init__(self, file: VectorFile, memory: int | str = "1GB") -> None:
         self.file, self.memory = file, check_memory(memory)
         self.columns, self.chosen = file.columns, file.chosen

@@ -29,6 +29,7 @@ class DenseRows(Rows):
     """
 
     in_memory = True
+    local = True
 
     def __init__(self, X: NDArray[Any]) -> None:
         self.X = X

@@ -184,6 +184,7 @@ class TensorRows(Rows):
     """
 
     in_memory = True
+    local = True
 
     def __init__(self, tensor: torch.Tensor, way: Way | None = None) -> None:
         self.tensor, self.values = tensor, tensor.detach().resolve_neg()
