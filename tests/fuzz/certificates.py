@@ -61,7 +61,9 @@ def check_certificate(
     used = case.w > 0  # nothing is said of rows that do not count
     F, Y, w = features(exact, case, unit, intercept=intercept)[used], Y[used], case.w[used]
     if not np.isfinite(F).all() or np.abs(F).max(initial=0) > 1e100:
-        if not hasattr(eraser, "get_params") or np.abs(case.values).max() > 1e90:
+        spread = spreads(case.values, case.w)
+        wide = np.abs(case.values).max() > 1e90 or spread.max() > 1e60 * spread[spread > 0].min()
+        if wide or not hasattr(eraser, "get_params"):
             return  # columns too far apart to be judged
         raise Finding("silent", "erased rows are out of range", f"{np.abs(F).max():.3g}")
     bounds = null_values(Y, w, loss, intercept)

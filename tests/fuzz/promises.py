@@ -47,7 +47,8 @@ def broken_promise(eraser: Any, case: Case, warned_of: Set[str] = frozenset()) -
             check = CHECKS.get(claim)
             if check is None or not sure.any():
                 continue
-            measured, limit = check(eraser, case, clean, np.where(sure, spread, np.inf))
+            now = np.maximum(spread, spreads(clean, case.w))  # of columns that were written to
+            measured, limit = check(eraser, case, clean, np.where(sure, now, np.inf))
             if not measured <= limit:
                 return Finding("silent", f"{claim} does not hold", f"{measured:.3g} > {limit:.3g}")
     return None

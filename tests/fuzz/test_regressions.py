@@ -464,6 +464,37 @@ PLANS = {
         rows=Rows(n=119, d=11, gap=30.0, dtype="int8"),
         parameters={"rank": 3, "objective": "cca"},
     ),
+    "a constant column that shrinkage fills, in a stream": Plan(
+        "QuadraticLEACE",
+        seed=260913650,
+        rows=Rows(d=4, gap=30.0, dtype="int8"),
+        parameters={"rank": 2, "label_free": True, "shrinkage": 1.0},
+    ),
+    "classes with equal means of a column, in a stream": Plan(
+        "QuadraticLEACE",
+        seed=1085825400,
+        rows=Rows(n=42, gap=0.1, dtype="bool"),
+        target=Target("classes", count=3),
+    ),
+    "erased rows that float16 does not hold": Plan(
+        "SPLINCE",
+        seed=1353962137,
+        rows=Rows(n=70, d=3, empty=0.98, dtype="float16"),
+        weights=Weights(ratio=10000.0),
+        task=True,
+    ),
+    "a column that a projection stretches by decades": Plan(
+        "RayleighEraser",
+        seed=887222491,
+        rows=Rows(n=55, d=5, gap=30.0, tails=1.0, mixed=1.0),
+        target=Target("several"),
+    ),
+    "columns too far apart to be judged": Plan(
+        "certify",
+        rows=Rows(d=4, gap=30.0, tails=2.0, one_scale=1e-155),
+        target=Target("several"),
+        erasure="MeanProjection",
+    ),
     "squares of what probes miss by": Plan(
         "audit",
         rows=Rows(outlier=1e100),
