@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from expunge.cli import main
+
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 HOUSE = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "RELEASING", "SECURITY")]
@@ -87,15 +89,18 @@ def commands(block):
         yield arguments
 
 
-def typed(block, cwd):
-    """What the commands of a shell block print."""
-    printed = []
-    for arguments in commands(block):
-        command = [sys.executable, "-W", "error", "-m", "expunge.cli", *arguments]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=cwd, env=ENV)
-        assert done.returncode == 0, f"{arguments}: {done.stderr}"
-        printed.append(done.stdout)
-    return "".join(printed)
+@pytest.fixture
+def typed(capsys, monkeypatch):
+    """What the commands of a shell block print: in this process, which has loaded all already."""
+
+    def printed(block, cwd):
+        monkeypatch.chdir(cwd)
+        capsys.readouterr()
+        for arguments in commands(block):
+            assert main(arguments) == 0, f"{arguments}: {capsys.readouterr().err}"
+        return capsys.readouterr().out
+
+    return printed
 
 
 def blocks(page):
@@ -151,7 +156,7 @@ def test_readme_script_and_output_are_the_real_ones():
     assert_same_output(shown, run(ROOT / "examples" / "quickstart.py"))
 
 
-def test_readme_blocks_run_one_after_another(tmp_path):
+def test_readme_blocks_run_one_after_another(tmp_path, typed):
     script = tmp_path / "readme.py"
     wanted = [
         code
@@ -175,7 +180,7 @@ def test_pages_of_tasks_are_there():
 
 
 @pytest.mark.parametrize("page", TASKS, ids=lambda page: page.stem)
-def test_commands_of_a_page_run_and_print_what_follows_them(page, tmp_path):
+def test_commands_of_a_page_run_and_print_what_follows_them(page, tmp_path, typed):
     """Python and shell in turn, as a reader would type them."""
     found = list(blocks(page))
     for i, (kind, code, before, _) in enumerate(found):

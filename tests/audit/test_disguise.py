@@ -146,7 +146,7 @@ def test_rows_of_the_fit_with_a_narrow_class_are_known(share, spread):
 @pytest.mark.parametrize("columns", ["flags", "cauchy", "lognormal"])
 def test_rare_classes_and_far_values_make_no_row_of_the_fit(columns):
     """Rows with 5 of 20,000 in a class, drawn anew, were "rows of the fit in another form"."""
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
 
         def draw(n, rng=rng):

@@ -303,13 +303,11 @@ def test_blind_search_in_few_dimensions_does_no_better(seed):
     assert play(p, explore=4).value >= best - 1e-4 * p.null.value
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("kind", "loss"), [*GAMES[:4], ("separate", "cross_entropy")])
 def test_more_restarts_are_never_worse(kind, loss, seed):
     data = separate_classes(seed) if kind == "separate" else plant(kind, n=150, d=5, seed=seed)
-    values = [
-        play(problem(data, loss), seed=seed, explore=1, restarts=r).value for r in (0, 1, 2, 4, 7)
-    ]
+    values = [play(problem(data, loss), seed=seed, explore=1, restarts=r).value for r in (0, 1, 4)]
     assert min(np.diff(values)) >= 0.0  # not by a rounding error
 
 
