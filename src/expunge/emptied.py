@@ -169,7 +169,7 @@ def nothing_left(left: Array, right: Array, moments: Moments) -> NDArray[np.bool
             return np.asarray(sure)
     # without covariances, or with those of float32: columns that are told by themselves alone ...
     near = varied & (np.abs(1 - np.einsum("ij,ji->i", left, right)) <= NOTHING)
-    rows = np.eye(len(left))[near] - left[near] @ right
+    rows = _some_rows(left, right, near)
     near[near] = np.abs(rows) @ spread <= NOTHING * spread[near]
     return np.asarray(near | _nothing_of_the_concept(left, right, moments, spread))
 
@@ -184,12 +184,19 @@ def _nothing_of_the_concept(
     B = moments.xz @ np.linalg.pinv(moments.zz, rcond=RANK, hermitian=True)
     unexplained = moments.squares - np.einsum("ij,ij->i", B, moments.xz)
     told = (spread > 0) & (unexplained <= NOTHING**2 * moments.squares)
-    rows = np.eye(len(left))[told] - left[told] @ right
+    rows = _some_rows(left, right, told)
     kept = rows[:, told] @ B[told]
     own = np.einsum("ij,jk,ik->i", kept, moments.zz, kept) / moments.weight
     brought = np.abs(rows[:, ~told]) @ spread[~told]
     told[told] = np.sqrt(np.maximum(own, 0.0)) + brought <= NOTHING * spread[told]
     return np.asarray(told)
+
+
+def _some_rows(left: Array, right: Array, some: NDArray[np.bool_]) -> Array:
+    """Rows of M = I - left right, without the others."""
+    rows = -left[some] @ right
+    rows[np.arange(len(rows)), np.flatnonzero(some)] += 1.0
+    return np.asarray(rows)
 
 
 def emptied_when_told(shift: Array, maps: Array | None, moments: Moments) -> Array | None:

@@ -191,7 +191,7 @@ def judged(
     n_test_all: int,
     folds: int,
     groups: NDArray[np.intp] | None = None,
-    unheard: Sequence[str] = (),
+    untaught: Sequence[str] = (),
 ) -> FamilyResult:
     """Measures and a verdict from the scores of all probes of a family.
 
@@ -210,7 +210,7 @@ def judged(
         As in `FamilyResult`.
     groups : int array of shape (n,), optional
         Rows of one group are not independent.
-    unheard : sequence of str
+    untaught : sequence of str
         Classes and labels that no probe could learn where it was tested on them.
 
     Returns
@@ -248,14 +248,14 @@ def judged(
         if given.by:
             limits = result.intervals[statistic]
             worst, strongest = given.by, Interval(limits.value, limits.low, strongest.high)
-    if unheard:
-        most = min(strongest.high + len(unheard) / truth.width, 1.0)
+    if untaught:
+        most = min(strongest.high + len(untaught) / truth.width, 1.0)
         strongest = Interval(strongest.value, strongest.low, most)
     informative = [r.measures["bits"] for r in results if "bits" in r.measures]
     bits = None
     if informative:
         found, _ = _strongest(informative, confidence)
-        high = _entropy_bits(truth) if unheard else max(found.high, 0.0)
+        high = _entropy_bits(truth) if untaught else max(found.high, 0.0)
         bits = Interval(max(found.value, 0.0), max(found.low, 0.0), high)
     return FamilyResult(
         family=family,
@@ -274,7 +274,7 @@ def judged(
         folds=folds,
         majority=_majority(truth),
         probes=tuple(results),
-        untaught=tuple(unheard),
+        untaught=tuple(untaught),
     )
 
 

@@ -257,7 +257,7 @@ def probe_rows(
         n_test_all=n,
         folds=count,
         groups=own,
-        unheard=[] if own is None else untaught(some, folds),
+        untaught=[] if own is None else untaught(some, folds),
     )
 
 

@@ -56,7 +56,7 @@ def demo(json_file: JsonFile = None, save: Save = None, report: Report = None) -
         check_target(target)
     check_page_name(report)
     if save is not None:
-        check_erasure_name(save)
+        check_erasure_name(save, "--save")
     with spinner("starting") as progress:
         result = run_demo(progress, full=report is not None)
         if report is not None:

@@ -52,18 +52,22 @@ def load_erasure(path: Path) -> Map:
     return kinds.get(_kind(path), Erasure).load(path)
 
 
-def check_erasure_name(path: Path) -> None:
+def check_erasure_name(path: Path, option: str = "-o") -> None:
     """Refuse a name for a new erasure that says it is something else.
 
     Parameters
     ----------
     path : Path
+    option : str
+        That it was given by.
     """
     folder = path.is_dir() or not path.name
     if folder or path.suffix.lower() != ENDING:
         better = path / f"erasure{ENDING}" if folder else path.with_suffix(ENDING)
         raise InputError(
-            "The name of an erasure ends in .safetensors", repr(str(path)), f"Write -o {better}"
+            "The name of an erasure ends in .safetensors",
+            repr(str(path)),
+            f"Write {option} {better}",
         )
 
 
