@@ -5,8 +5,9 @@
     python tests/fuzz/run.py --replay 12345          one seed again, with its plan
 
 Every seed is one plan: an eraser (or another entry) with data, a concept, weights and parameters,
-called and checked. The exit code is 1 if there was a fault. A fault is printed once per kind, with
-how often it came, the seed, and the simplest plan that still shows it.
+called and checked. The exit code is 1 if there was a fault. The first of each kind is named on
+stderr when it comes; at the end every kind is printed with how often it came, its first seed, and
+the simplest plan that still shows it.
 """
 # ruff: noqa: T201
 
@@ -44,7 +45,10 @@ class Tally:
         except Finding as finding:
             self.outcomes[plan.entry, finding.outcome] += 1
             self.calls += 1
-            self._fault((finding.outcome, plan.entry, finding.name), 1, seed, finding.details)
+            kind = (finding.outcome, plan.entry, finding.name)
+            if kind not in self.faults:
+                print(f"{': '.join(kind)}: seed {seed}", file=sys.stderr, flush=True)
+            self._fault(kind, 1, seed, finding.details)
         else:
             self.outcomes[plan.entry, "refused" if report.refusal else "ok"] += 1
             self.calls += report.calls
