@@ -217,6 +217,28 @@ def test_one_column_with_all_the_variance_is_told():
     assert not any("variance" in note for note in ex.compare(data.X, data.y, "SAL", **FAST).notes)
 
 
+def test_a_column_of_a_frame_is_told_by_its_name():
+    data = plant("binary")
+    frame = pd.DataFrame(data.X * np.where(np.arange(8) == 2, 100.0, 1.0), columns=list("abcdefgh"))
+    found = ex.compare(frame, data.y, ["LEACE"], **FAST)
+    assert "column 'c' alone has" in str(found)
+
+
+def test_what_every_fit_warns_of_is_said_once():
+    data = plant("binary")
+    X = data.X * np.where(np.arange(8) == 2, 1e4, 1.0)
+    with pytest.warns(ex.UnitsMatter) as heard:
+        ex.compare(X, data.y, ["SAL", "LEACE", "RLACE"], runs=2, probes=[LINEAR])
+    (warning,) = heard
+    assert str(warning.message).startswith("SAL depends on the units")
+    assert str(warning.message).endswith("Likewise: RLACE")
+    assert warning.filename == __file__
+    with warnings.catch_warnings(record=True) as silent:
+        warnings.simplefilter("ignore")
+        ex.compare(X, data.y, ["SAL"], runs=2, probes=[LINEAR])
+    assert not silent
+
+
 def test_a_rank_that_differs_between_runs_is_one_row():
     data = plant("binary", n=400, d=20, gap=1.0)
     found = ex.compare(data.X, data.y, [ex.INLP()], runs=3, probes=[LINEAR])

@@ -44,7 +44,7 @@ def row_notes(rows: Rows) -> list[str]:
     share = float(spread.max() / (spread.sum() or 1.0))
     if rows.n_features > 1 and share > MOST:
         notes.append(
-            f"column {int(spread.argmax())}, counted from 0, alone has {share:.1%} of the "
+            f"column {_called(rows, int(spread.argmax()))} alone has {share:.1%} of the "
             "variance: variance kept, neighbours kept and the probes that go by distance see "
             "little else. Scale the columns."
         )
@@ -92,6 +92,12 @@ def method_notes(
             "a probe is at chance: pass INLP() instead of its name."
         )
     return notes
+
+
+def _called(rows: Rows, column: int) -> str:
+    if rows.chosen is None or rows.chosen.lists:
+        return f"{column}, counted from 0,"
+    return repr(rows.chosen.names[column])
 
 
 def _listed(items: list[Any]) -> str:

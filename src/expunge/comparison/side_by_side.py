@@ -10,6 +10,7 @@ import numpy as np
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes
 from expunge.audit.residue import Residue
+from expunge.comparison.cautions_once import CautionsOnce
 from expunge.comparison.comparison_table import PROBES, Comparison, ComparisonRow, Probed, Spread
 from expunge.comparison.methods import Method, check_pairs, choose_methods
 from expunge.comparison.notes import method_notes, row_notes
@@ -139,6 +140,7 @@ def compare(
         for seed in seeds:
             run = everything.run(int(seed), test_size)
             table.add(run)
+    table.cautions.say(stacklevel=2)
     return table.finished(run)
 
 
@@ -161,6 +163,7 @@ class _Table:
         self.residues: list[Residue] = []
         self.found: dict[Method, list[Measured]] = {method: [] for method in chosen}
         self.skipped: dict[str, list[int]] = {}
+        self.cautions = CautionsOnce()
 
     def add(self, run: ComparisonRun) -> None:
         """Measure everything in one run."""
@@ -177,7 +180,8 @@ class _Table:
 
     def _measure(self, method: Method, run: ComparisonRun, first: bool) -> None:
         try:
-            eraser, seconds = run.fitted(method)
+            with self.cautions.of(method.name):
+                eraser, seconds = run.fitted(method)
             if first and self._known(method, eraser.rank_):
                 self.skipped.setdefault(method.name, []).append(int(method.asked or 0))
                 del self.found[method]
