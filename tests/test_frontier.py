@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import expunge as ex
@@ -50,6 +51,24 @@ def test_points_are_what_probes_read_and_erasers_cost(found):
     assert four.neighbours < leace.neighbours < 1
     assert all(p.probe.low <= p.probe.value <= p.probe.high for p in found.points)
     assert (found.n_fit, found.n_probe, found.n_test) == (600, 300, 300)
+
+
+def test_concept_and_groups_may_be_named_columns(planted):
+    X, y = planted
+    who = np.arange(len(y)) // 2
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    apart = ex.frontier(X, y, ["LEACE"], groups=who, probes=PROBES[:1])
+    named = ex.frontier(frame.assign(y=y, who=who), "y", ["LEACE"], groups="who", probes=PROBES[:1])
+    assert [p.probe.value for p in named.points] == [p.probe.value for p in apart.points]
+    assert apart.points[1].probe.value < 0.6 < apart.points[0].probe.low
+
+
+def test_what_several_fits_warn_of_is_said_once(planted):
+    X, y = planted
+    X = X * np.where(np.arange(8) == 5, 1e4, 1)
+    with pytest.warns(ex.UnitsMatter, match="Likewise: RLACE$") as heard:
+        ex.frontier(X, y, ["SAL", "LEACE", "RLACE"], probes=PROBES[:1])
+    assert [warning.filename for warning in heard] == [__file__]
 
 
 def test_eraser_probe_and_test_rows_are_three_different_parts(planted, monkeypatch):

@@ -180,7 +180,7 @@ class _Table:
 
     def _measure(self, method: Method, run: ComparisonRun, first: bool) -> None:
         try:
-            with self.cautions.of(method.name):
+            with self.cautions.of(type(method.eraser).__name__):
                 eraser, seconds = run.fitted(method)
             if first and self._known(method, eraser.rank_):
                 self.skipped.setdefault(method.name, []).append(int(method.asked or 0))

@@ -16,6 +16,7 @@ from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes
 from expunge.audit.sampling import too_few
 from expunge.audit.strongest import strongest_of
+from expunge.comparison.cautions_once import CautionsOnce
 from expunge.comparison.methods import Method
 from expunge.comparison.notes import row_notes
 from expunge.comparison.split_run import ComparedRows, ComparisonRun
@@ -24,6 +25,7 @@ from expunge.erasers.base import BaseEraser
 from expunge.erasers.pooled_fit import check_groups
 from expunge.errors import InputError, NotConverged
 from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
+from expunge.inputs.frames import rows_of_table
 from expunge.metrics.change import relative_change
 from expunge.progress import Progress
 from expunge.rows.base import Rows
@@ -57,11 +59,11 @@ def frontier(
     Parameters
     ----------
     X : array, frame or tensor of shape (n, d)
-    concept : array of shape (n,) or (n, m)
+    concept : array of shape (n,) or (n, m), or names of columns of `X`
     erasers : sequence of erasers, names, or pairs (name, eraser), optional
         By default LEACE, RLACE, INLP and the label-free QuadraticLEACE at a few ranks, and folds of
         growing cost where the concept is classes.
-    groups : array of shape (n,), optional
+    groups : array of shape (n,), or the name of a column of `X`, optional
         What each row belongs to: rows of one group are never in two parts, and count once where
         errors are estimated.
     fit_size : float
@@ -98,7 +100,7 @@ def frontier(
     >>> found["LEACE()"].probe.name, found["LEACE()"].probe.low > 0.7
     ('Gaussian classes', True)
     """
-    rows = check_rows(X)
+    rows = check_rows(rows_of_table(X, concept, groups))
     target = check_concept(
         concept, rows, concept_type=concept_type, name="concept", owner="A frontier"
     )
@@ -134,10 +136,11 @@ def _traced(
     run: ComparisonRun, learn: NDArray[np.bool_], methods: list[Method], bar: Progress
 ) -> Frontier:
     points, left_out = [_point(NOTHING, run, None, 0.0, learn)], dict[str, str]()
+    cautions = CautionsOnce()
     for done, method in enumerate(methods, 1):
         bar.update(done, method.name)
         try:
-            with warnings.catch_warnings():
+            with cautions.of(type(method.eraser).__name__):
                 warnings.simplefilter("ignore", NotConverged)  # of a baseline; the probes judge it
                 eraser, seconds = run.fitted(method)
             points.append(_point(method.name, run, eraser, seconds, learn))
@@ -146,6 +149,7 @@ def _traced(
     if len(points) == 1:
         raise InputError("No eraser applies", str(left_out), "Pass others in erasers=")
     bar.update(len(methods) + 1)
+    cautions.say(stacklevel=3)
     first = points[0].probe
     return Frontier(
         tuple(points),
