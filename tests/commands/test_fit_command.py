@@ -161,6 +161,41 @@ def test_numbers_in_label_files_are_numbers(people, run):
     assert same("a.safetensors", wanted)
 
 
+def text_of(X, values):
+    lines = zip(X.tolist(), values, strict=True)
+    return "".join(f"{','.join(map(repr, x))},{value}\n" for x, value in lines)
+
+
+@pytest.mark.parametrize("cuts", [[], [200]])
+def test_numbers_of_a_csv_with_gaps_are_numbers(cuts, people, run):
+    some = np.arange(len(people.X)) % 7 > 0
+    ages = [
+        repr(age) if known else "" for age, known in zip(people.age.tolist(), some, strict=True)
+    ]
+    ages[: sum(cuts)] = map(str, range(sum(cuts)))  # whole numbers in the first of several files
+    shards = people.folder / "shards"
+    shards.mkdir()
+    names = ",".join(f"x{j}" for j in range(people.X.shape[1]))
+    parts = zip(np.split(people.X, cuts), np.split(np.array(ages), cuts), strict=True)
+    for number, (X, age) in enumerate(parts):
+        (shards / f"{number}.csv").write_text(f"{names},age\n" + text_of(X, age))
+    told = ["--vectors", "x*", "-c", "age", "--missing", "drop", "-o", "a.safetensors"]
+    code, _, err = run("fit", "shards" if cuts else "shards/0.csv", *told)
+    assert code == 0, err
+    there = [age != "" for age in ages]
+    wanted = ex.RLACE().fit(people.X[there], np.array([float(age) for age in ages if age]))
+    assert same("a.safetensors", wanted)
+
+
+def test_codes_that_differ_by_a_zero_are_different_classes(people, run):
+    codes = np.array(["01", "1", "02"])[np.arange(len(people.X)) % 3]
+    (people.folder / "codes.csv").write_text(
+        ",".join(f"x{j}" for j in range(people.X.shape[1])) + ",code\n" + text_of(people.X, codes)
+    )
+    assert run("fit", "codes.csv", "-c", "code", "-o", "c.safetensors")[0] == 0
+    assert same("c.safetensors", ex.RLACE().fit(people.X, codes))
+
+
 def test_label_files_that_do_not_fit(people, refused):
     label_files(people)
     np.save(people.path("rows.npy"), people.X)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from expunge.errors import InputError
 from expunge.files.csv_file import separator_of
+from expunge.files.field_types import typed
 from expunge.files.formats import ending_of
 from expunge.files.naming import check_name, listed, nearest
 from expunge.rows.base import Rows
@@ -117,7 +118,7 @@ def _read(path: Path, column: str | None, n: int, option: str) -> NDArray[Any]:
     if ending == ".npy":
         return _read_array(path, option)
     if ending == ".txt":
-        return _typed(text_lines(path))
+        return typed(text_lines(path))
     if ending in (".csv", ".tsv"):
         return _read_table(path, "\t" if ending == ".tsv" else ",", column, n, option)
     raise InputError(
@@ -174,22 +175,4 @@ def _read_table(path: Path, comma: str, column: str | None, n: int, option: str)
                 f"{len(row)} in line {number}",
                 "Mend or remove it",
             )
-    return _typed([row[place] for row in table[first:]])
-
-
-def _typed(values: list[str]) -> NDArray[Any]:
-    """Numbers where all values that are there are numbers, else text; None for empty ones."""
-    there = [value for value in values if value != ""]
-    found: list[Any] | NDArray[Any] = there
-    for kind in (np.int64, np.float64):
-        try:
-            found = np.array(there, dtype=kind)
-            break
-        except (ValueError, OverflowError):
-            pass
-    if len(there) == len(values):
-        return np.asarray(found)
-    filled = np.empty(len(values), object)
-    known = iter(found.tolist() if isinstance(found, np.ndarray) else found)
-    filled[:] = [None if value == "" else next(known) for value in values]
-    return filled
+    return typed([row[place] for row in table[first:]])

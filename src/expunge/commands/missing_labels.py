@@ -96,7 +96,8 @@ def tidied(values: Any, index: NDArray[np.intp] | None) -> Any:
 
 
 def _plain(chosen: NDArray[Any]) -> NDArray[Any]:
-    if chosen.dtype.kind == "O" and len({type(value) for value in chosen.ravel()}) == 1:
+    kinds = {type(value) for value in chosen.ravel()} if chosen.dtype.kind == "O" else set()
+    if len(kinds) == 1 or kinds == {int, float}:
         plain = np.array(chosen.tolist())
         return plain if plain.shape == chosen.shape else chosen
     return chosen

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from expunge.errors import InputError
 from expunge.files.digits import as_text
+from expunge.files.field_types import typed
 from expunge.files.lines import Lines, open_stream
 from expunge.files.naming import choose_columns, left_out
 from expunge.files.table import Order, VectorFile, unreadable
@@ -181,7 +182,7 @@ class CsvFile(VectorFile):
                     )
                 if lo + k:
                     found.append(row[place])
-        return _typed(found)
+        return typed(found)
 
 
 def separator_of(head: str) -> str:
@@ -236,18 +237,6 @@ def _is_number(value: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _typed(values: list[str]) -> NDArray[Any]:
-    """Numbers where all values are; else text, with None for what is empty."""
-    for kind in (np.int64, np.float64):
-        try:
-            return np.array(values, dtype=kind)
-        except (ValueError, OverflowError):
-            pass
-    found = np.empty(len(values), object)
-    found[:] = [value if value != "" else None for value in values]
-    return found if None in values or "" in values else found.astype(str)
 
 
 def open_path(path: Path, vectors: Any) -> VectorFile:
