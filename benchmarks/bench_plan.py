@@ -22,7 +22,7 @@ from common import machine
 from numpy.typing import NDArray
 
 import expunge as ex
-from expunge.audit.residue import separations
+from expunge.audit.separation import separations
 from expunge.data import load_glove
 from expunge.inputs import check_concept, check_rows
 
@@ -33,7 +33,7 @@ DIRECTIONS = 50
 def measured(eraser: ex.RLACE, new: Array, new_y: Array) -> float:
     """Balanced accuracy of the best linear probe with unlimited rows, from Δ² of new rows."""
     clean = check_rows(eraser.transform(new))
-    (part,) = separations(clean.moments(check_concept(new_y, len(new_y))))
+    (part,) = separations(clean.moments(check_concept(new_y, len(new_y)))).values()
     assert part.squared is not None
     return float(scipy.stats.norm.cdf(0.5 * np.sqrt(part.squared)))
 

@@ -6,6 +6,8 @@ from numpy.random import default_rng
 from scipy.stats import norm
 
 import expunge as ex
+from expunge.audit.separation import separations
+from expunge.inputs import check_concept
 from expunge.planning import expected_share_left
 
 
@@ -144,3 +146,32 @@ def test_no_end_of_a_plan_is_below_what_a_fit_can_take():
     assert plan.fewest == plan.labels_low < plan.labels < plan.labels_high
     assert plan.before > 0.7
     assert "before" not in str(plan)
+
+
+def test_a_label_is_there_or_not_whatever_other_labels_there_are():
+    """Chance of each of three labels is a half; they were planned for as if they were classes."""
+    rng = default_rng(5)
+    labels = rng.integers(0, 2, (800, 3))
+    X = rng.normal(size=(800, 20)) + 2 * labels @ np.eye(20)[:3]
+    with pytest.raises(ex.InputError, match="target"):
+        ex.plan_labels(X, labels, 0.45)
+    together = ex.plan_labels(X, labels, 0.56)
+    alone = ex.plan_labels(X, labels[:, 0], 0.56)
+    assert together.labels == pytest.approx(alone.labels, rel=0.3)
+
+
+def test_a_plan_allows_for_a_rare_class_that_varies_more():
+    rng = default_rng(6)
+    d = 20
+
+    def draw(n):
+        y = (rng.random(n) < 0.1).astype(int)
+        y[:2] = 0, 1
+        spread = np.where(y, 4.0, 1.0)[:, None]
+        return rng.normal(size=(n, d)) * spread + 4 * np.outer(y, np.eye(d)[0]), y
+
+    plan = ex.plan_labels(*draw(3000), 0.56)
+    Z, new = draw(40_000)
+    found = [ex.RLACE().fit(*draw(plan.labels)).transform(Z) for _ in range(15)]
+    gaps = [separations(ex.Moments.of(A, check_concept(new, len(new))))[1].squared for A in found]
+    assert np.mean(norm.cdf(np.sqrt(gaps) / 2)) == pytest.approx(0.56, abs=0.012)

@@ -26,7 +26,8 @@ import scipy.special
 import scipy.stats
 from numpy.typing import NDArray
 
-from expunge.audit.residue import Separation, recall, separations
+from expunge.audit.residue import recall
+from expunge.audit.separation import LabelledSample, Separation, separations
 from expunge.concept import Concept
 from expunge.erasers.pooled_fit import check_groups
 from expunge.errors import InputError
@@ -192,8 +193,9 @@ def plan_labels(
             "Labels can be planned for classes only", "numbers", "Cut the numbers into classes"
         )
     moments = rows.moments(concept)
-    parts = separations(moments)
-    classes = len(parts) + (len(parts) == 1)
+    parts = list(separations(moments, sample=LabelledSample.of(rows, concept)).values())
+    several = concept.kind == "classes" and len(parts) > 2
+    classes = len(parts) if several else 2  # a label is there or not, whatever the others are
     check_number(target, "target", least=1 / classes, most=1.0, strict=True)
     if not parts or any(part.squared is None for part in parts):
         raise InputError(
@@ -322,7 +324,8 @@ def expected_share_left(d: int, erased: int, kappa: float) -> float:
 def _accuracy(part: Separation, n: float, classes: int, share: float | None) -> float:
     """Balanced accuracy to expect, or that which so many of the fits stay below."""
     assert part.squared is not None
-    q = part.squared * expected_share_left(part.rank, part.erased, n * part.variance * part.squared)
+    kappa = n * part.variance / part.excess * part.squared
+    q = part.squared * expected_share_left(part.rank, part.erased, kappa)
     if share is not None:
         freedom = max(part.rank - part.erased, 1)
         q *= float(scipy.stats.chi2.ppf(share, freedom)) / freedom

@@ -28,7 +28,7 @@ from expunge.audit.protocols import (
     fresh_protocol,
     same_protocol,
 )
-from expunge.audit.residue import Residue, expected_residue, of_tested_classes
+from expunge.audit.residue import Residue, residue_of_fit
 from expunge.audit.roles import REASONS, Roles, roles_of
 from expunge.audit.sampling import too_few
 from expunge.audit.task_rates import fairness_section
@@ -309,16 +309,15 @@ def _residue(
 
     How far classes are apart is taken from the rows of the fit, or else from the fresh ones.
     """
-    part = roles.new if roles.fit is None else roles.fit
+    part = roles.new or roles.fit
     if facts.size is None or part is None:
         return None
     linear = None if fresh is None else fresh.after.get("linear")
-    tested = part if roles.new is None else roles.new
-    rows, concept = of_tested_classes(part.before, part.concept, tested.concept)
-    moments = rows.moments(concept)
     told = bool(getattr(given.subject, "needs_concept", False))
+    fit = None if roles.fit is None else (roles.fit.before, roles.fit.concept)
     count = 0 if linear is None else linear.n_train
-    return expected_residue(moments, count, fit=facts.size, conditional=told)
+    new = part.before, part.concept
+    return residue_of_fit(facts.size, count, fit, new, conditional=told)
 
 
 def _certificates(given: Given, roles: Roles, seed: int) -> dict[str, Certified]:

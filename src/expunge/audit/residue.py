@@ -28,36 +28,30 @@ n_eff is that of the *fit*, whatever rows are audited; with weights w, n is (Σw
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.special
 
-from expunge.concept import Concept
-from expunge.linalg import Array
+from expunge.audit.separation import LabelledSample, Separation, separations
+from expunge.concept import Concept, Kind
 from expunge.moments import Moments
-from expunge.parallel import blas_for
 from expunge.rows.base import Rows
 from expunge.rows.lazy_rows import SelectedRows
 
 __all__ = [
     "FitSize",
+    "LabelledRows",
     "Residue",
-    "Separation",
     "expected_residue",
-    "of_tested_classes",
     "recall",
-    "separations",
+    "residue_of_fit",
 ]
 
-ENOUGH = 0.1  # rows beyond the rank, as a share of all, below which Δ cannot be estimated
-WIDE = 4000  # features beyond which Δ is not estimated either: an eigendecomposition is too slow
+LabelledRows = tuple[Rows, Concept]
 HIGH = 0.95  # probability of the upper limit
 NODES = 80  # of the Gauss-Hermite rule
-RANK = 1e-10  # variances this small, of columns of one spread, relative to the largest are none
-CONSTANT = 1e-13  # a spread this small, relative to the mean, is rounding
 
 
 @dataclass(frozen=True)
@@ -77,28 +71,6 @@ class FitSize:
     n: int
     effective_n: float
     variances: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Separation:
-    """How far a class is from the rest, as a sample tells.
-
-    Attributes
-    ----------
-    squared : float or None
-        Δ², without what sampling error adds; None where the sample is too small to tell.
-    rank : int
-        Directions in which rows vary.
-    variance : float
-        π(1 - π) of the class.
-    erased : int
-        Directions that an eraser of the whole concept takes.
-    """
-
-    squared: float | None
-    rank: int
-    variance: float
-    erased: int
 
 
 @dataclass(frozen=True)
@@ -175,7 +147,7 @@ def expected_residue(
     fit: FitSize | None = None,
     conditional: bool = False,
 ) -> Residue | None:
-    """The residue to expect from an exact eraser.
+    """The residue to expect from an exact eraser, where all rows are about equally long.
 
     Parameters
     ----------
@@ -206,11 +178,59 @@ def expected_residue(
     >>> round(found.q, 2), round(found.balanced_accuracy, 2)
     (0.1, 0.56)
     """
-    varying = _varying(moments)
     size = FitSize(moments.n, moments.weight) if fit is None else fit
-    several = len(varying) > 1
-    rare = (1 - HIGH) / len(varying) if several else 1 - HIGH
-    found = [_of_column(moments, j, probe_rows, size, conditional, rare) for j in varying]
+    apart = separations(moments, fitted=size.n)
+    return _of_columns(apart, moments.kind, probe_rows, size, conditional)
+
+
+def residue_of_fit(
+    size: FitSize,
+    probe_rows: int,
+    fit: LabelledRows | None,
+    new: LabelledRows,
+    *,
+    conditional: bool = False,
+) -> Residue | None:
+    """The residue to expect on new rows, from the rows of the fit where these tell enough.
+
+    Parameters
+    ----------
+    size : FitSize
+    probe_rows : int
+        New rows that a probe learns from.
+    fit : pair of Rows and Concept, or None
+        Those of the fit, before erasure.
+    new : pair of Rows and Concept
+        Rows that are tested, before erasure, for a fit that is not there or has too few rows to
+        tell how far apart classes are. What is left of a class that they do not have is not
+        measured, and chance does not count it.
+    conditional : bool
+        Whether the eraser is told the concept of every row.
+
+    Returns
+    -------
+    Residue or None
+    """
+    known = [] if fit is None else [_of_tested_classes(*fit, new[1])]
+    found: dict[int, Separation] = {}
+    for rows, concept in [*known, new]:
+        moments = rows.moments(concept)
+        apart = separations(moments, fitted=size.n, sample=LabelledSample.of(rows, concept))
+        found = {j: replace(of, variance=found.get(j, of).variance) for j, of in apart.items()}
+        if all(of.squared is not None for of in found.values()):
+            break
+    return _of_columns(found, new[1].kind, probe_rows, size, conditional)
+
+
+def _of_columns(
+    apart: dict[int, Separation], kind: Kind, probe_rows: int, size: FitSize, conditional: bool
+) -> Residue | None:
+    """The mean over columns of the concept."""
+    several = len(apart) > 1
+    rare = (1 - HIGH) / len(apart) if several else 1 - HIGH
+    found = [
+        _of_column(of, kind, j, probe_rows, size, conditional, rare) for j, of in apart.items()
+    ]
     parts = [residue for residue, _ in found]
     if not parts:
         return None
@@ -219,70 +239,12 @@ def expected_residue(
         values = [getattr(part, key) for part in parts]
         means[key] = None if None in values else float(np.mean(values))
     whole = {"n": size.n, "d": parts[0].d, "probe_rows": probe_rows, "conditional": conditional}
-    highs = {j: high for j, (_, high) in zip(varying, found, strict=True)} if several else {}
+    highs = {j: high for j, (_, high) in zip(apart, found, strict=True)} if several else {}
     return Residue(**{**means, **whole}, parts_high=highs)
 
 
-def separations(moments: Moments) -> list[Separation]:
-    """How far each class, or label, is from the rest; one entry for two classes.
-
-    Parameters
-    ----------
-    moments : Moments
-        With Sxx.
-
-    Returns
-    -------
-    list of Separation
-    """
-    varying = _varying(moments)
-    count = int(np.sum(np.diag(moments.zz) > 0)) - (moments.kind == "classes")
-    found = []
-    for j in varying:
-        variance = float(moments.zz[j, j] / moments.weight)
-        gap, d = _gap(moments, j, variance, moments.n)
-        if gap is not None:
-            gap = _unbiased(gap, moments, variance, d, moments.weight * variance)
-        found.append(Separation(gap, d, variance, count))
-    return found
-
-
-def _varying(moments: Moments) -> list[int]:
-    """Columns of the concept that vary; of two classes the one is the other, reversed."""
-    found = [j for j in range(len(moments.labels)) if moments.zz[j, j] > 0]
-    return found[1:] if moments.kind == "classes" and len(found) == 2 else found
-
-
-def of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[Rows, Concept]:
-    """Those rows of a fit, with their concept, whose classes the tested rows have too.
-
-    What is left of a class that is not tested is not measured, and chance does not count it.
-
-    Parameters
-    ----------
-    rows : rows of shape (n, d)
-    concept : Concept
-    tested : Concept
-        With the same labels in the same order.
-
-    Returns
-    -------
-    rows : rows of shape (m, d)
-    concept : Concept
-        Of classes without those that are not there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expunge.audit.residue import of_tested_classes
-    >>> from expunge.concept import Concept
-    >>> from expunge.inputs import check_rows
-    >>> fitted = Concept("classes", np.array([0, 1, 2, 2]), ("a", "b", "c"))
-    >>> tested = fitted.take(np.array([0, 2]))
-    >>> rows, concept = of_tested_classes(check_rows(np.eye(4)), fitted, tested)
-    >>> rows.n_samples, concept.labels, concept.values
-    (3, ('a', 'c'), array([0, 1, 1]))
-    """
+def _of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[Rows, Concept]:
+    """Those rows of a fit, with their concept, whose classes the tested rows have too."""
     if concept.kind != "classes":
         return rows, concept
     index = np.flatnonzero(np.isin(concept.values, tested.values))
@@ -291,37 +253,39 @@ def of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[Ro
 
 
 def _of_column(
-    moments: Moments, j: int, probe_rows: int, fit: FitSize, conditional: bool, rare: float
+    of: Separation,
+    kind: Kind,
+    j: int,
+    probe_rows: int,
+    fit: FitSize,
+    conditional: bool,
+    rare: float,
 ) -> tuple[Residue, float]:
     """The residue of one class against the rest, one label or one column of numbers.
 
     With it what the balanced accuracy or R² exceeds with the probability `rare`.
     """
-    variance = float(moments.zz[j, j] / moments.weight)  # π(1 - π) of a class: n_eff = n π(1 - π)
-    numbers = moments.kind == "continuous"
-    share = 1.0 if numbers else variance
+    numbers = kind == "continuous"
+    share = 1.0 if numbers else of.variance
     fitted = share if numbers or fit.variances is None else fit.variances[j]
-    n_eff, m_eff = fit.effective_n * fitted, probe_rows * share
-    gap, d = _gap(moments, j, variance, fit.n)
-    separation = None
-    if gap is not None:
-        separation = _unbiased(gap, moments, variance, d, moments.weight * share)
-    count = int(np.sum(np.diag(moments.zz) > 0))  # of classes or columns that are there
-    erased = 0 if conditional else count - (moments.kind == "classes")
+    n_eff, m_eff = (n / of.excess for n in (fit.effective_n * fitted, probe_rows * share))
+    d, separation = of.rank, of.squared
+    erased = 0 if conditional else of.erased
     q = max(d - erased, 0) / n_eff if n_eff > 0 else 0.0
     if separation is not None and not conditional:
         q *= separation / (separation + d / n_eff) if separation > 0 else 0.0
-    classes = count if moments.kind == "classes" else 2
+    classes = of.erased + 1 if kind == "classes" else 2
     reached = q**2 / (q + d / m_eff) if m_eff and q > 0 else 0.0
     freedom = max(d - erased, 1)
-    largest = q * float(scipy.special.chdtri(freedom, 1 - HIGH)) / freedom
+    largest, most = (
+        q * float(scipy.special.chdtri(freedom, p)) / freedom for p in (1 - HIGH, rare)
+    )
     sizes = {"": q, "_high": largest, "_here": reached}
     scores: dict[str, float | None] = {}
     for end, size in sizes.items():
         scores["balanced_accuracy" + end] = None if numbers else recall(size, classes)
         scores["auc" + end] = None if numbers else float(scipy.special.ndtr(np.sqrt(size / 2)))
         scores["r2" + end] = min(size, 1.0) if numbers else None
-    most = q * float(scipy.special.chdtri(freedom, rare)) / freedom
     residue = Residue(
         q=q,
         n=fit.n,
@@ -334,41 +298,6 @@ def _of_column(
         **scores,
     )
     return residue, min(most, 1.0) if numbers else recall(most, 2)
-
-
-def _gap(moments: Moments, j: int, variance: float, fitted: int) -> tuple[float | None, int]:
-    """Squared Mahalanobis distance of the two means (of numbers, in their units), and the rank.
-
-    Where there are fewer rows here than features, the rank is what the rows of the fit allow.
-    """
-    n, d = moments.weight, moments.n_features
-    if d > WIDE:
-        return None, int(min(d, max(n, fitted) - 2))
-    units = _spreads(moments)  # in one unit for all, a wide column would hide the rank of others
-    slope = moments.xz[:, j] / moments.zz[j, j] / units  # of classes: the difference of the means
-    within = moments.cov_xx / units / units[:, None] - variance * np.outer(slope, slope)
-    with blas_for(d):
-        values, vectors = scipy.linalg.eigh(within)
-    kept = values > max(RANK, moments.eps) * max(values[-1], 0.0)
-    rank = int(kept.sum())
-    if n - rank - 3 < ENOUGH * n:
-        return None, rank if d < n else max(rank, min(d, fitted - 2))
-    return float(np.sum((vectors[:, kept].T @ slope) ** 2 / values[kept])), rank
-
-
-def _spreads(moments: Moments) -> Array:
-    """The spread of each column; infinity for one that is constant."""
-    found = np.sqrt(moments.squares / moments.weight)
-    return np.where(found > CONSTANT * np.abs(moments.mean_x), found, np.inf)
-
-
-def _unbiased(gap: float, moments: Moments, variance: float, d: int, n_eff: float) -> float:
-    """Δ² from its estimate, which sampling error makes too large; ρ² for numbers."""
-    n = moments.weight
-    if moments.kind == "continuous":
-        signal = gap * variance  # R²/(1 - R²)
-        return max(1 - (n - 1) / (n - d - 1) / (1 + signal), 0.0)  # the adjusted R²
-    return max(gap * (n - d - 3) / (n - 2) - d / n_eff, 0.0)
 
 
 def recall(q: float, classes: int) -> float:

@@ -19,7 +19,7 @@ from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Terms, fresh_protocol, same_protocol
 from expunge.audit.repeats import row_hashes
-from expunge.audit.residue import Residue, expected_residue, of_tested_classes
+from expunge.audit.residue import Residue, residue_of_fit
 from expunge.audit.sampling import too_few
 from expunge.comparison.methods import Method, Pairs
 from expunge.concept import Concept
@@ -195,8 +195,8 @@ class ComparisonRun:
         every = DenseRows(self.fitted_on)
         ids = None if self.all.groups is None else self.all.groups[self.train]
         size = fit_size(every, fitted, tested, ids)
-        rows, concept = of_tested_classes(every, fitted, tested)
-        return expected_residue(rows.moments(concept), probe_rows, fit=size)
+        new = SelectedRows(self.all.rows, self.test), tested
+        return residue_of_fit(size, probe_rows, (every, fitted), new)
 
     def _labels(self, index: NDArray[np.intp]) -> NDArray[Any]:
         return as_given(self.all.concept.take(index))

@@ -16,7 +16,7 @@ from expunge.audit.given import AuditedRows, as_given, gather
 from expunge.audit.probe_memory import remembered
 from expunge.audit.probes import choose_probes
 from expunge.audit.protocols import Sizes, Terms, check_sizes, fresh_protocol, same_protocol
-from expunge.audit.residue import Residue, expected_residue, of_tested_classes
+from expunge.audit.residue import LabelledRows, Residue, residue_of_fit
 from expunge.audit.sampling import too_few
 from expunge.audit.units import flattened
 from expunge.concept import Concept
@@ -49,8 +49,8 @@ class PathProbes:
     test : pair (rows, concept) as passed, or None
     terms : Terms
     notes : list of str
-    tested : Concept or None
-        That of the fresh rows, once they were probed.
+    tested : pair (rows, concept) or None
+        The fresh rows, once they were probed.
     disguised : bool or None
         Whether test rows look like rows of the fit in another form; None: not looked at yet.
     """
@@ -60,7 +60,7 @@ class PathProbes:
     test: tuple[Any, Any] | None
     terms: Terms
     notes: list[str] = field(default_factory=list)
-    tested: Concept | None = None
+    tested: LabelledRows | None = None
     disguised: bool | None = None
 
     @classmethod
@@ -130,7 +130,7 @@ class PathProbes:
             return None, None
         if left:
             self._note(f"{left:,} of the {len(test):,} test rows are rows of the fit, and left out")
-        self.tested = new.concept
+        self.tested = new.before, new.concept
         same = same_protocol(train, new, self.terms).after["linear"]
         return same, fresh_protocol(new, self.terms).after["linear"]
 
@@ -153,10 +153,10 @@ class PathProbes:
 
     def residue(self, probe_rows: int) -> Residue | None:
         """What sampling error of an exact fit leaves to probes that have so many fresh rows."""
-        tested = self.concept if self.tested is None else self.tested
-        rows, concept = of_tested_classes(self.rows, self.concept, tested)
-        size = fit_size(self.rows, self.concept, tested)
-        return expected_residue(rows.moments(concept), probe_rows, fit=size)
+        fitted = self.rows, self.concept
+        new = fitted if self.tested is None else self.tested
+        size = fit_size(*fitted, new[1])
+        return residue_of_fit(size, probe_rows, fitted, new)
 
     def _note(self, note: str) -> None:
         if f"{note}." not in self.notes:
