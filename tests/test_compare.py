@@ -12,6 +12,7 @@ from rich.console import Console
 import expunge as ex
 from expunge.audit import Sizes
 from expunge.audit.held_out import held_out
+from expunge.audit.probe import Probe
 from expunge.audit.probes import PROBES
 from expunge.errors import InputError
 from expunge.inputs import check_concept, check_rows
@@ -196,7 +197,20 @@ def test_sampling_error_counts_rows_that_differ(how):
     found = ex.compare(many, z, ["LEACE"], groups=groups, **settings)
     for key in ("unlimited", "high"):
         assert found.residue[key] == pytest.approx(once.residue[key], abs=0.01)
-    assert found.rows[1].fresh.status != "found" or found.rows[1].fresh.explained
+
+
+def test_warnings_are_said_even_if_what_comes_after_them_fails():
+    data = plant("binary")
+    X = data.X * np.where(np.arange(8) == 2, 1e4, 1.0)
+
+    def fails_once_erased(training, rows, seed):
+        if np.ptp(rows, axis=0).max() < 1e3:
+            raise RuntimeError("of a probe of somebody's own")
+        return PROBES[LINEAR].score(training, rows, seed)
+
+    probe = Probe("own", "linear", ("classes",), fails_once_erased)
+    with pytest.warns(ex.UnitsMatter), pytest.raises(RuntimeError, match="somebody's own"):
+        ex.compare(X, data.y, ["SAL"], runs=1, probes=[probe])
 
 
 def test_copies_of_a_row_are_never_on_both_sides():

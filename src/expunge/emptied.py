@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from expunge.linalg import Array
+from expunge.linalg import Array, regression
 from expunge.moments import Moments
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
 NOTHING = 1e-6  # of its spread that is left of an emptied column, at most
 ORTHOGONAL = 1e-12  # by which the factors of a projector may differ
 ROUNDING = 1e-9  # of all that is read: directions below this are the rounding of others
-RANK = 1e-10  # of the largest variance of the concept: below it there is none
 LAST = 1e-14  # of its spread that rounding writes to a column, or reads of it
 DIGITS = 1e-12  # entries of a direction below this, where nothing varies, are rounding
 
@@ -181,7 +180,7 @@ def _nothing_of_the_concept(
 
     B is Sxz Szz⁺. What other columns bring must be nothing, too.
     """
-    B = moments.xz @ np.linalg.pinv(moments.zz, rcond=RANK, hermitian=True)
+    B = regression(moments.xz, moments.zz)
     unexplained = moments.squares - np.einsum("ij,ij->i", B, moments.xz)
     told = (spread > 0) & (unexplained <= NOTHING**2 * moments.squares)
     rows = _some_rows(left, right, told)

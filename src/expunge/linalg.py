@@ -19,10 +19,12 @@ __all__ = [
     "complete_basis",
     "concept_span",
     "fix_signs",
+    "in_own_units",
     "inverse_root",
     "least_variance_directions",
     "positive_cholesky",
     "range_basis",
+    "regression",
     "units_if_far_apart",
     "whitening_pair",
 ]
@@ -240,3 +242,61 @@ def positive_cholesky(H: Array) -> tuple[Array, bool]:
         except (scipy.linalg.LinAlgError, ValueError):
             continue
     return np.sqrt(size) * np.eye(len(H)), True
+
+
+def in_own_units(S: Array, *, least: float = 0.0) -> tuple[Array, Array]:
+    """A covariance in units of the standard deviations of its columns: the correlations.
+
+    Parameters
+    ----------
+    S : array of shape (d, d)
+    least : float
+        Variance, relative to the largest, up to which a column counts as constant.
+
+    Returns
+    -------
+    R : array of shape (d, d)
+    units : array of shape (d,)
+        What the columns are multiplied by; 0 for a constant one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.linalg import in_own_units
+    >>> R, units = in_own_units(np.array([[4.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]))
+    >>> R
+    array([[1. , 0. , 0.5],
+           [0. , 0. , 0. ],
+           [0.5, 0. , 1. ]])
+    >>> units
+    array([0.5, 0. , 1. ])
+    """
+    variance = np.diag(S)
+    varies = variance > least * variance.max(initial=0.0)
+    units = np.zeros(len(S))
+    units[varies] = 1 / np.sqrt(variance[varies])
+    return units[:, None] * S * units, units
+
+
+def regression(Sxz: Array, Szz: Array) -> Array:
+    """Coefficients Sxz Szz⁺ of x on z, whatever the units of the columns of z.
+
+    Parameters
+    ----------
+    Sxz : array of shape (d, m)
+    Szz : array of shape (m, m)
+
+    Returns
+    -------
+    array of shape (d, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.linalg import regression
+    >>> regression(np.array([[2.0, 1e9]]), np.diag([1.0, 1e18])).round(12)
+    array([[2.e+00, 1.e-09]])
+    """
+    R, units = in_own_units(Szz)
+    inverse = np.linalg.pinv(R, rcond=1e-12, hermitian=True)
+    return np.asarray(((Sxz * units) @ inverse) * units)

@@ -193,7 +193,7 @@ def plan_labels(
             "Labels can be planned for classes only", "numbers", "Cut the numbers into classes"
         )
     moments = rows.moments(concept)
-    parts = list(separations(moments, sample=LabelledSample.of(rows, concept)).values())
+    parts = list(separations(moments, sample=lambda: LabelledSample.of(rows, concept)).values())
     several = concept.kind == "classes" and len(parts) > 2
     classes = len(parts) if several else 2  # a label is there or not, whatever the others are
     check_number(target, "target", least=1 / classes, most=1.0, strict=True)

@@ -59,18 +59,37 @@ def test_compare_does_not_call_it_at_chance_either():
     assert found.rows[0].linear.status == "found"
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_every_value_with_two_groups_is_in_two_folds(seed):
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("seed", [*range(20), 56, 105])
+def test_every_value_with_two_groups_is_in_two_folds(seed, mixed):
     rng = np.random.default_rng(seed)
     groups = rng.integers(0, 8, 60)
-    codes = rng.integers(0, 3, 8)[groups]
+    either = np.array([rng.choice(3, size=2) for _ in range(8)])  # classes of each group
+    codes = either[groups, rng.integers(0, 1 + mixed, 60)]
     classes = Concept("classes", codes, ("a", "b", "c"))
-    labels = Concept(
-        "labels", np.column_stack([codes == k for k in range(3)]).astype(float), (*"abc",)
-    )
-    for concept in (classes, labels):
-        folds = fold_numbers(concept, 5, seed, groups)
+    each = np.column_stack([codes == k for k in range(3)]).astype(float)
+    labels = Concept("labels", each, (*"abc",))
+    for concept, values in ((classes, [codes == k for k in range(3)]), (labels, [*each.T])):
+        folds = fold_numbers(concept, 5 if seed % 2 else 2, seed, groups)
         assert all(len(np.unique(folds[groups == g])) <= 1 for g in range(8))
         assert np.array_equal(np.unique(folds), np.arange(folds.max() + 1))
-        several = [k for k in range(3) if len(np.unique(groups[codes == k])) > 1]
-        assert not {"abc"[k] for k in several} & set(untaught(classes, folds))
+        alone = set()
+        for name, has in zip("abc", values, strict=True):
+            for rows in [has > 0] if concept is classes else [has > 0, has == 0]:
+                if rows.sum() > 1 and len(np.unique(groups[rows])) == 1:
+                    alone.add(name)
+        assert set(untaught(concept, folds)) == alone
+
+
+def test_a_class_of_one_group_is_unknown_beside_classes_that_are_not_tested():
+    """It was "at chance", as the share of one class of 200 was added to the upper limit."""
+    rng = np.random.default_rng(0)
+    y = np.arange(12_000) % 2
+    X, groups = rng.normal(size=(12_000, 5)), np.where(y == 1, -1, np.arange(12_000))
+    many = np.arange(800) % 200
+    others = rng.normal(size=(800, 5)), many, X, y
+    a = ex.audit(NOTHING, *others, groups=(50_000 + many, groups), fresh=True, probes=PROBE)
+    found = a.fresh_rows.after["linear"]
+    assert found.untaught == ("1",)
+    assert found.status == "cannot tell"
+    assert found.strongest.high - found.strongest.value > 0.5  # all of one class of the two

@@ -325,3 +325,19 @@ def test_a_residue_without_enough_rows_supposes_well_separated_classes():
     found = expected_residue(ex.Moments.of(X, check_concept(y, 60)), 100)
     assert found.separation is None
     assert found.q == pytest.approx((found.d - 1) / found.n_eff)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+@pytest.mark.parametrize("erased", [False, True])
+def test_rows_that_are_nothing_but_their_class_can_be_audited(erased, scale):
+    """Within classes nothing varies: what was left of that, rounding, was solved with."""
+    y = np.random.default_rng(0).integers(0, 3, 300)
+    for X in (np.eye(3)[y], np.column_stack([[0.1, 0.7, 0.4], [0.3, 0.2, 0.9]])[y]):
+        X = scale * X
+        erasure = ex.LEACE().fit(X, y).erasure_ if erased else ex.Erasure.identity(X.shape[1])
+        a = ex.audit(erasure, X_test=X, y_test=y, fresh=True, probes="linear")
+        found = {
+            probe.name: probe.measures["accuracy"].value
+            for probe in a.fresh_rows.after["linear"].probes
+        }
+        assert (min(found.values()) == 1) is not erased, found

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import expunge as ex
-from expunge.audit.residue import expected_residue
+from expunge.audit.residue import FitSize, expected_residue, residue_of_fit
 from expunge.audit.separation import LabelledSample, concept_rank, separations
 from expunge.inputs import check_concept, check_rows
 
@@ -59,7 +59,7 @@ def test_lengths_that_have_nothing_to_do_with_the_concept_change_nothing():
     )
     concept = check_concept(y, 3000)
     (part,) = separations(
-        ex.Moments.of(X, concept), sample=LabelledSample.of(check_rows(X), concept)
+        ex.Moments.of(X, concept), sample=lambda: LabelledSample.of(check_rows(X), concept)
     ).values()
     assert part.excess == pytest.approx(1.0, abs=0.02)
 
@@ -73,11 +73,9 @@ def test_a_concept_that_is_not_there_is_not_made_of_long_rows(kind):
         scale = np.abs(z.astype(float)) + 0.2
         X, concept = rng.normal(size=(1500, 30)) * scale[:, None], check_concept(z, 1500)
         assert concept.kind == kind
-        sample = LabelledSample.of(check_rows(X), concept)
-        moments = ex.Moments.of(X, concept)
-        found.append(
-            [p.squared for s in (None, sample) for p in separations(moments, sample=s).values()]
-        )
+        sample, moments = LabelledSample.of(check_rows(X), concept), ex.Moments.of(X, concept)
+        apart = (separations(moments, sample=s).values() for s in (None, lambda: sample))  # noqa: B023
+        found.append([part.squared for parts in apart for part in parts])
     plain, mended = np.mean(found, axis=0)
     assert mended < plain / 2
 
@@ -115,3 +113,82 @@ def test_columns_of_a_concept_that_follow_from_others_are_no_directions():
     ]:
         assert concept_rank(ex.Moments.of(X, check_concept(values, 500))) == rank
     assert concept_rank(ex.Moments.of(X, check_concept(np.arange(500) % 5, 500))) == 4
+
+
+@pytest.mark.parametrize("rare", [1, 3, 10, 50])
+@pytest.mark.parametrize("n", [2000, 20_000])
+def test_few_rows_of_a_class_say_nothing_of_its_lengths(n, rare):
+    """One row of a class lies at its own mean: n_eff came out a thousand times too large."""
+    rng = np.random.default_rng(5)
+    y = (np.arange(n) < rare).astype(int)
+    X = rng.normal(size=(n, 40)) * rng.exponential(size=(n, 1)) + 3 * np.outer(y, np.eye(40)[0])
+    concept = check_concept(y, n)
+    moments, sample = ex.Moments.of(X, concept), LabelledSample.of(check_rows(X), concept)
+    (part,) = separations(moments, sample=lambda: sample).values()
+    assert 0.4 < part.excess < 2.5
+
+
+def test_a_number_of_one_far_row_says_nothing_of_lengths():
+    rng = np.random.default_rng(6)
+    z, X = rng.normal(size=1000), rng.normal(size=(1000, 20))
+    z[0], X[0, 0] = 1e4, 1e4
+    concept = check_concept(z, 1000)
+    moments, sample = ex.Moments.of(X, concept), LabelledSample.of(check_rows(X), concept)
+    (part,) = separations(moments, sample=lambda: sample).values()
+    assert part.excess == 1.0
+
+
+def four(n, shares, d=60, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(4, n, p=shares)
+    X = rng.normal(size=(n, d)) + 3 * np.eye(d)[codes]
+    return X, np.array(["a", "b", "c", "d"])[codes]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_new_rows_that_lack_a_class_stand_in_for_a_fit_that_tells_too_little(weighted):
+    """Classes were counted in two ways, and an audit failed with an IndexError."""
+    n, d = 3000, 60
+    X, y = four(n, [0.4, 0.2, 0.35, 0.05])
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, n) if weighted else None
+    e = ex.LEACE().fit(X, y, sample_weight=weights).erasure_
+    Z, new = four(900, [0.5, 0, 0.44, 0.06], seed=1)
+    few = slice(d)  # of the rows of the fit
+    for a in (
+        ex.audit(e, X[few], y[few], Z, new, probes=PROBE),
+        ex.audit(e, X, y, Z, new, probes=PROBE),
+    ):
+        assert list(a.residue.parts_high) == [0, 2, 3]
+        shares = np.array([np.sum(y == name) for name in "acd"]) / np.sum(y != "b")
+        wanted = np.mean(shares * (1 - shares)) * np.sum(y != "b")
+        assert a.residue.n_eff == pytest.approx(wanted, rel=0.1)
+        high = a.residue.parts_high
+        assert high[3] > max(high[0], high[2])  # the rarest class is known least
+
+
+def test_a_class_is_excused_by_its_own_residue():
+    """A class after one that is not tested was looked up under the number of another."""
+    X, y = four(400, [0.35, 0.1, 0.5, 0.05])
+    Z, new = four(6000, [1 / 3, 0, 1 / 3, 1 / 3], seed=1)
+    a = ex.audit(ex.LEACE().fit(X, y), X, y, Z, new, probes=PROBE)
+    part = a.fresh_rows.after["linear"].part
+    assert part.label == "d"
+    assert part.limits.value <= a.residue.parts_high[part.column]
+    assert a.verdict.explained
+
+
+def test_rows_that_cannot_tell_are_not_read_again():
+    """Of the new rows the same is asked once, and of very many columns no d x d sums."""
+    rng = np.random.default_rng(7)
+    passes = []
+
+    class Counted(type(check_rows(np.zeros((2, 2))))):
+        def moments(self, concept, weights=None, *, second=True):
+            passes.append(second)
+            return super().moments(concept, weights, second=second)
+
+    for d, wanted in ((50, [True]), (4100, [False])):
+        passes.clear()
+        rows, concept = Counted(rng.normal(size=(52, d))), check_concept(np.arange(52) % 2, 52)
+        residue_of_fit(FitSize(52, 52.0), 20, (rows, concept), (rows, concept))
+        assert passes == wanted

@@ -359,3 +359,18 @@ def test_covariances_that_differ_as_asked_are_not_warned_about(settings):
     eraser = ex.QuadraticLEACE(**settings).fit(X, y)  # warnings are errors
     if not settings:
         assert covariances_apart(eraser.transform(X, concept=y)[:, :6], y) < 1e-6
+
+
+def test_seconds_told_in_nanoseconds_since_1970_are_a_wide_column():
+    """Beside its mean the spread is 1e-9, beside the other columns 1e9: it took all of itself."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = rng.normal(size=(300, 5)) + 2 * np.outer(y, np.eye(5)[0])
+    X[:, 1] = 1.7e18 + 1e9 * (y + rng.normal(size=300))
+    with pytest.warns(ex.UnitsMatter):
+        eraser = ex.RLACE().fit(X, y)
+    assert eraser.certificate_.columns_kept == 4
+    X[:, 1] = 1.7e18 + 256 * rng.integers(0, 2, 300)  # the last digit that float64 has there
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ex.RLACE().fit(X, y)

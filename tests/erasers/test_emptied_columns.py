@@ -158,3 +158,14 @@ def test_columns_that_tell_each_other_are_emptied_by_projections_too(name):
     np.testing.assert_array_equal(clean[:, 3], X[:, 3])
     if name == "RLACE":
         np.testing.assert_array_equal(eraser.erasure_.left, eraser.erasure_.right.T)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e6, 1e-6])
+def test_numbers_of_unlike_units_are_told_in_float32(unit):
+    """The smaller of two numbers was taken for none, and what it told for something else."""
+    rng = np.random.default_rng(0)
+    Z = rng.integers(0, 8, size=(2000, 2)).astype(float)
+    told = Z @ [[0.5, 0.0, 0.25], [1.0, 0.7, 0.675]]
+    X = np.hstack([told, rng.normal(size=(2000, 3)) + 0.5 * Z.sum(axis=1)[:, None]])
+    eraser = ex.LEACE(concept_type="continuous").fit(X.astype(np.float32), Z * [unit, 1.0])
+    assert eraser.erasure_.emptied.tolist() == [0, 1, 2]

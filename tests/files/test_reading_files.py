@@ -137,3 +137,28 @@ def test_memory(text, size):
 def test_memory_that_is_none(text):
     with pytest.raises(ex.InputError, match="memory must be"):
         check_memory(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        (["1", "2", "3"], "i"),
+        (["1", "2.50", "2.5", "1e2", "100.0"], "f"),  # numbers may be written in several ways
+        (["+1", "-1", "1"], "i"),
+        (["01", "1", "2"], "U"),
+        (["01", "1", "2.5"], "U"),
+        (["12345678901234567890", "12345678901234567891"], "U"),
+        (["9007199254740993", "9007199254740992", "0.5"], "U"),
+        (["a", "1"], "U"),
+    ],
+)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_codes_in_text_are_what_they_are_in_one_file_or_in_several(fields, kind, parts, tmp_path):
+    """Codes that one number would stand for stay apart, also where each file has one of them."""
+    for k, some in enumerate(np.array_split(np.array(fields), parts)):
+        lines = "".join(f"0.5,{field}\n" for field in some)
+        (tmp_path / f"{k}.csv").write_text("x,code\n" + lines)
+    file = open_file(tmp_path if parts > 1 else tmp_path / "0.csv", vectors=["x"])
+    found = file.column("code")
+    assert found.dtype.kind == kind
+    assert len(np.unique(found)) == len(set(fields)) - 2 * (kind == "f") + (fields[0] == "+1") * -1

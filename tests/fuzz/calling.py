@@ -258,7 +258,7 @@ def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report) ->
         return
     if case.plan.is_tame and not isinstance(eraser, ex.FoldEraser):  # whose stream is not closed
         out = _transformed(stream, case, report)
-        digits = 1e-9 * np.abs(case.values).max(axis=0)  # of a column that does not vary
+        digits = 1e-8 * _reach(eraser, case)  # of a column that does not vary
         spread = np.maximum(spreads(case.values, case.w), digits + 1e-300).astype(float)
         spread = np.maximum(spread, spreads(clean, case.w).astype(float))  # of rows it stretches
         apart = float((np.abs(out - clean) / spread).max())
@@ -271,6 +271,13 @@ def _check_stream(eraser: Any, case: Case, clean: np.ndarray, report: Report) ->
     if certificate is not None:
         intercept = _has_intercept(case.plan)
         check_certificate(certificate, stream, case, intercept=intercept, stream=True)
+
+
+def _reach(eraser: Any, case: Case) -> np.ndarray:
+    """How large numbers are that a map adds up in each column: rounding is a part of that."""
+    size = np.abs(case.values).max(axis=0)
+    found = getattr(eraser, "erasure_", None)
+    return size if found is None else size + np.abs(found.left) @ (np.abs(found.right) @ size)
 
 
 def _tied(eraser: Any, case: Case) -> bool:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from expunge.errors import InputError
-from expunge.game.least_squares import in_own_units, regression
 from expunge.game.oblique import least_change, least_change_keeping, oblique, whitener
+from expunge.linalg import in_own_units, regression
 from planted import plant
 
 EPS = float(np.finfo(float).eps)

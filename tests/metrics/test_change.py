@@ -305,3 +305,17 @@ def test_a_task_does_not_depend_on_the_units_of_columns(unit):
     gone = ex.metrics.task_damage(A, B, y[:1000], F, G, y[1000:])
     assert gone.accuracy_before == 1
     assert gone.accuracy_after < 0.55
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_of_what_was_taken_decides_no_task(dtype):
+    """Of a float32 column that was the class a spread of 1e-8 is left: 100 % were read from it."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 3000)
+    X = np.column_stack([0.1 + 0.7 * y, rng.normal(size=(3000, 4))]).astype(dtype)
+    B = X - (np.outer(y, np.linalg.lstsq(np.c_[np.ones(3000), y], X, rcond=None)[0][1])).astype(
+        dtype
+    )
+    found = ex.metrics.task_damage(X[:2000], B[:2000], y[:2000], X[2000:], B[2000:], y[2000:])
+    assert found.accuracy_before == 1
+    assert found.accuracy_after < 0.56

@@ -249,7 +249,7 @@ def judged(
             limits = result.intervals[statistic]
             worst, strongest = given.by, Interval(limits.value, limits.low, strongest.high)
     if untaught:
-        most = min(strongest.high + len(untaught) / truth.width, 1.0)
+        most = min(strongest.high + len(untaught) / _averaged(truth), 1.0)
         strongest = Interval(strongest.value, strongest.low, most)
     informative = [r.measures["bits"] for r in results if "bits" in r.measures]
     bits = None
@@ -351,6 +351,13 @@ def chance_of(truth: Concept) -> float:
     if truth.kind == "continuous":
         return 0.0
     return 0.5 if truth.kind == "labels" else 1 / len(np.unique(truth.values))
+
+
+def _averaged(truth: Concept) -> int:
+    """Of how many classes or labels the statistic is the mean: those that the rows have."""
+    if truth.kind == "classes":
+        return len(np.unique(truth.values))
+    return int(np.sum(np.ptp(truth.values, axis=0) > 0))
 
 
 def _entropy_bits(truth: Concept) -> float:

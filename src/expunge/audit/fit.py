@@ -187,7 +187,8 @@ def _recorded(given: Given, roles: Roles, record: dict[str, Any], fitted: _Colum
             return FitFacts(
                 None, None, "its classes had other shares in the fit: it may be another concept"
             )
-        found = shares * (1 - shares)
+        found = np.zeros(here.width)
+        found[there] = shares * (1 - shares)
     elif kind == "continuous":
         ratio = here.values.var(axis=0)[found > 0] / found[found > 0]
         if np.any((ratio > VARIANCES) | (ratio < 1 / VARIANCES)):

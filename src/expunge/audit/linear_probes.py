@@ -112,7 +112,7 @@ def _discriminant(
     moments = training.moments
     means = xz / np.maximum(moments.weight * shares, 1e-300)
     within = shrink(moments.cov_xx - (means * shares) @ means.T, moments.weight, shrinkage)
-    w = _solve(within, means, ridge)
+    w = _solve(within, means, ridge * _mean_variance(moments.cov_xx))
     offset = np.log(np.maximum(shares, 1e-12)) - np.sum(means * w, axis=0) / 2
     return _audible((X - moments.mean_x) @ w, offset)
 
@@ -139,7 +139,7 @@ def _ridge(strength: float | None) -> Probe:
         training = training if strength else training.double
         training, X = training.even, training.scaled(X)
         moments = training.moments
-        w = _solve(moments.cov_xx, moments.cov_xz, alpha)
+        w = _solve(moments.cov_xx, moments.cov_xz, alpha * _mean_variance(moments.cov_xx))
         S = (X - moments.mean_x) @ w + moments.mean_z
         return ProbeScores(np.asarray(S), False, training.prior)
 
@@ -147,10 +147,14 @@ def _ridge(strength: float | None) -> Probe:
     return Probe(name, "linear", ("continuous",), score)
 
 
+def _mean_variance(C: Array) -> float:
+    return float(np.trace(C)) / len(C) or 1.0
+
+
 def _solve(C: Array, B: Array, ridge: float) -> Array:
-    """(C + ridge · tr C/d)⁻¹ B."""
+    """(C + ridge · I)⁻¹ B."""
     ridged = C.copy()
-    ridged[np.diag_indices(len(C))] += ridge * (float(np.trace(C)) / len(C) or 1.0)
+    ridged[np.diag_indices(len(C))] += ridge
     with blas_for(len(C)):
         return np.asarray(scipy.linalg.solve(ridged, B, assume_a="pos"))
 

@@ -23,7 +23,8 @@ then differ by e itself: nothing is projected away, so all of e stays, whatever 
 
     q = d/n_eff.
 
-n_eff is that of the *fit*, whatever rows are audited; with weights w, n is (Σw)²/Σw².
+n_eff is that of the *fit*, whatever rows are audited; with weights w, n is (Σw)²/Σw². Where the
+length of rows goes with the concept it is smaller (`separation.Separation.excess`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from expunge.audit.separation import LabelledSample, Separation, separations
+from expunge.audit.separation import WIDE, LabelledSample, Separation, separations
 from expunge.concept import Concept, Kind
 from expunge.moments import Moments
 from expunge.rows.base import Rows
@@ -65,7 +66,8 @@ class FitSize:
     effective_n : float
         Rows without weights that estimate means as well.
     variances : tuple of float or None
-        Of each column of the concept; None to take those of the rows at hand.
+        Of each column of the concept that is audited, by its number; None to take those of the
+        rows at hand.
     """
 
     n: int
@@ -85,12 +87,13 @@ class Residue:
     n, d : int
         Rows of the fit and rank of the covariance.
     n_eff : float
-        n₀n₁/(n₀ + n₁) of the fit, weights allowed for.
+        n₀n₁/(n₀ + n₁) of the fit, weights allowed for, and rows whose length goes with the concept.
     conditional : bool
         Whether the eraser is told the concept of every row: then all of the sampling error stays.
     separation : float or None
         The same squared distance before erasure (ρ² for numbers), sampling bias removed. None
-        where rows are too few to tell; it is then taken to be large.
+        where both the rows of the fit and the new ones are too few to tell; it is then taken to be
+        large.
     balanced_accuracy, auc, r2 : float or None
         Of the best linear probe with unlimited new rows.
     balanced_accuracy_high, auc_high, r2_high : float or None
@@ -101,7 +104,8 @@ class Residue:
         Of a probe that learns from so many.
     parts_high : dict from int to float
         Of several labels or numbers, or of more than two classes each against the rest: what the
-        balanced accuracy (R²) of any of them exceeds in one fit of twenty, by its number.
+        balanced accuracy (R²) of any of them exceeds in one fit of twenty, by its number among the
+        labels of the concept.
     """
 
     q: float
@@ -211,15 +215,19 @@ def residue_of_fit(
     -------
     Residue or None
     """
-    known = [] if fit is None else [_of_tested_classes(*fit, new[1])]
     found: dict[int, Separation] = {}
-    for rows, concept in [*known, new]:
-        moments = rows.moments(concept)
-        apart = separations(moments, fitted=size.n, sample=LabelledSample.of(rows, concept))
+    if fit is not None:
+        found = _apart(*_of_tested_classes(*fit, new[1]), size.n)
+    told = bool(found) and all(of.squared is not None for of in found.values())
+    if not told and (fit is None or fit[0] is not new[0]):
+        apart = _apart(*new, size.n)
         found = {j: replace(of, variance=found.get(j, of).variance) for j, of in apart.items()}
-        if all(of.squared is not None for of in found.values()):
-            break
     return _of_columns(found, new[1].kind, probe_rows, size, conditional)
+
+
+def _apart(rows: Rows, concept: Concept, fitted: int) -> dict[int, Separation]:
+    moments = rows.moments(concept, second=rows.n_features <= WIDE)
+    return separations(moments, fitted=fitted, sample=lambda: LabelledSample.of(rows, concept))
 
 
 def _of_columns(
@@ -249,7 +257,7 @@ def _of_tested_classes(rows: Rows, concept: Concept, tested: Concept) -> tuple[R
         return rows, concept
     index = np.flatnonzero(np.isin(concept.values, tested.values))
     some = rows if len(index) == rows.n_samples else SelectedRows(rows, index)
-    return some, concept.take(index).with_weight(np.ones(len(index)))
+    return some, concept.take(index)
 
 
 def _of_column(

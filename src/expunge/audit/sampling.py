@@ -17,6 +17,7 @@ __all__ = ["fold_numbers", "groups_of", "stratified", "too_few", "untaught"]
 
 SORTED = 16  # labels, the rarest that vary, by which rows are dealt out
 FEWEST = 10  # rows to cross-fit on
+ROUNDS = 1000  # moves of groups before one gives up
 
 
 def too_few(part: AuditedRows) -> str:
@@ -122,13 +123,26 @@ def fold_numbers(
     _, first, which = np.unique(groups, return_index=True, return_inverse=True)
     which = which.reshape(-1)
     fold = dealt[first]  # of each group
-    for _, has in _each_value(concept):
-        mine = np.unique(which[has])
-        if len(mine) > 1 and np.all(fold[mine] == fold[mine[0]]):  # few groups, dealt to one fold
-            fold[mine[1::2]] = (fold[mine[0]] + 1) % count
+    has = [np.unique(which[rows]) for _, rows in _each_value(concept)]  # groups of each value
+    fold = _apart(fold, [mine for mine in has if len(mine) > 1], count, seed)
     if np.all(fold == fold[0]):
         fold = np.arange(len(fold)) % 2
     return np.asarray(np.unique(fold[which], return_inverse=True)[1].reshape(-1), dtype=np.intp)
+
+
+def _apart(
+    fold: NDArray[np.intp], several: list[NDArray[np.intp]], count: int, seed: int
+) -> NDArray[np.intp]:
+    """Folds of groups, changed until no value has all of its groups in one, if that is found."""
+    rng = np.random.default_rng(seed)
+    for _ in range(ROUNDS):
+        stuck = [mine for mine in several if np.all(fold[mine] == fold[mine[0]])]
+        if not stuck:
+            break
+        mine = stuck[rng.integers(len(stuck))]
+        moved = rng.permutation(mine)[::2]
+        fold[moved[: len(mine) - 1]] = (fold[mine[0]] + rng.integers(1, max(count, 2))) % count
+    return fold
 
 
 def untaught(concept: Concept, folds: NDArray[np.intp]) -> list[str]:

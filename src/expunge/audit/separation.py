@@ -6,12 +6,15 @@ that is E[eeᵀ] E[z²]/n, and n rows count for n. Elsewhere, with ‖·‖ in u
 
     excess = E[‖e‖² z²] / (E‖e‖² E[z²]):
 
-where the longest rows have the largest numbers, n rows say as little as n / excess.
+where the longest rows have the largest numbers, n rows say as little as n / excess. What z explains
+goes by each row too, which makes its e shorter by the share h = z²/Σz²: it is made longer again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import scipy.linalg
@@ -23,7 +26,7 @@ from expunge.moments import Moments
 from expunge.parallel import blas_for
 from expunge.rows.base import Rows
 
-__all__ = ["LabelledSample", "Separation", "concept_rank", "separations"]
+__all__ = ["WIDE", "LabelledSample", "Separation", "concept_rank", "separations"]
 
 ENOUGH = 0.1  # rows beyond the rank, as a share of all, below which Δ cannot be estimated
 WIDE = 4000  # features beyond which Δ is not estimated either: an eigendecomposition is too slow
@@ -31,6 +34,7 @@ RANK = 1e-10  # variances this small, of columns of one spread, relative to the 
 DEPENDENT = 1e-9  # the same of columns of a concept
 CONSTANT = 1e-13  # a spread this small, relative to the mean, is rounding
 ROWS = 2000  # whose lengths are looked at
+FEW = 20.0  # rows that have all of the concept between them and tell nothing of its lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,18 +84,22 @@ class Separation:
 
 
 def separations(
-    moments: Moments, *, fitted: int | None = None, sample: LabelledSample | None = None
+    moments: Moments,
+    *,
+    fitted: int | None = None,
+    sample: Callable[[], LabelledSample] | None = None,
 ) -> dict[int, Separation]:
     """How far each class, label or number is from the rest; one entry for two classes.
 
     Parameters
     ----------
     moments : Moments
-        With Sxx.
+        With Sxx, for at most 4,000 features.
     fitted : int, optional
         Rows of the fit, which limit the rank, if they are others than these.
-    sample : LabelledSample, optional
-        Of the same rows; without it all lengths are taken to be alike.
+    sample : function that gives a LabelledSample, optional
+        Of the same rows, asked for where they tell enough; without it all lengths are taken to be
+        alike.
 
     Returns
     -------
@@ -113,7 +121,8 @@ def separations(
     """
     erased = concept_rank(moments)
     size = moments.n if fitted is None else fitted
-    return {j: _of_column(moments, j, erased, size, sample) for j in _varying(moments)}
+    drawn = None if sample is None else cache(sample)
+    return {j: _of_column(moments, j, erased, size, drawn) for j in _varying(moments)}
 
 
 def concept_rank(moments: Moments) -> int:
@@ -133,7 +142,11 @@ def _varying(moments: Moments) -> list[int]:
 
 
 def _of_column(
-    moments: Moments, j: int, erased: int, fitted: int, sample: LabelledSample | None
+    moments: Moments,
+    j: int,
+    erased: int,
+    fitted: int,
+    sample: Callable[[], LabelledSample] | None,
 ) -> Separation:
     """Squared Mahalanobis distance of the two means (of numbers, in their units), and the rank.
 
@@ -156,9 +169,10 @@ def _of_column(
     whitening = vectors[:, kept] / np.sqrt(values[kept])
     excess = 1.0
     if sample is not None:
-        Z = sample.Z[:, j] - moments.mean_z[j]
-        E = (sample.X - moments.mean_x) / units - np.outer(Z, slope)
-        excess = _excess(E @ whitening, Z)
+        some = sample()
+        Z = some.Z[:, j] - moments.mean_z[j]
+        E = (some.X - moments.mean_x) / units - np.outer(Z, slope)
+        excess = _excess(E @ whitening, Z, float(moments.zz[j, j]))
     gap = float(np.sum((whitening.T @ slope) ** 2))
     squared = _unbiased(gap, moments, variance, rank, excess)
     return Separation(squared, rank, variance, erased, excess)
@@ -179,10 +193,11 @@ def _unbiased(gap: float, moments: Moments, variance: float, d: int, excess: flo
     return max(gap * (n - d - 3) / (n - 2) - d * excess / (n * variance), 0.0)
 
 
-def _excess(E: Array, z: Array) -> float:
-    """E[‖e‖² z²] / (E‖e‖² E[z²])."""
-    largest = float(np.abs(z).max())
-    lengths = np.einsum("ij,ij->i", E, E)
-    squares = (z / largest) ** 2 if largest > 0 else z
+def _excess(E: Array, z: Array, whole: float) -> float:
+    """E[‖e‖² z²] / (E‖e‖² E[z²]), from some rows of those whose z² sum up to `whole`."""
+    squares = z**2 / whole
+    if squares.sum() ** 2 < FEW * np.sum(squares**2):
+        return 1.0
+    lengths = np.einsum("ij,ij->i", E, E) / np.maximum(1 - squares, 0.5)
     alike = float(lengths.mean() * squares.mean())
     return float(np.mean(lengths * squares)) / alike if alike > 0 else 1.0

@@ -187,8 +187,8 @@ def _claim(
             value = f"{worst} of {label!r}, {value} on average"
     if result.status == "cannot tell" and result.untaught:
         return (
-            f"{title}: cannot tell; all rows of {listed(result.untaught)} belong together, so no "
-            "probe tested on them has learnt from others."
+            f"{title}: cannot tell; all rows of {listed(result.untaught)} belong together, or to "
+            "groups that could not be parted, so no probe tested on them has learnt from others."
         )
     if result.status == "cannot tell":
         least = least_excess(result.chance, leak)

@@ -38,12 +38,15 @@ class CautionsOnce:
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
         """Keep what is warned of inside, as of this method; filters apply as they are."""
-        with warnings.catch_warnings(record=True) as heard:
-            yield
-        for warning in heard:
-            text = str(warning.message)
-            kind = warning.category, re.sub(NUMBER, "", text.removeprefix(name))
-            self._heard.setdefault(kind, {}).setdefault(name, text)
+        heard: list[warnings.WarningMessage] = []
+        try:
+            with warnings.catch_warnings(record=True) as heard:
+                yield
+        finally:
+            for warning in heard:
+                text = str(warning.message)
+                kind = warning.category, re.sub(NUMBER, "", text.removeprefix(name))
+                self._heard.setdefault(kind, {}).setdefault(name, text)
 
     def say(self, *, stacklevel: int) -> None:
         """Warn of each in the words that came first, and name the other methods."""

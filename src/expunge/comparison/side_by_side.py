@@ -137,10 +137,12 @@ def compare(
     everything = ComparedRows(rows, target, goal, sides, terms, pool, check_groups(groups, rows))
     with Progress("compare", int(runs) * (len(chosen) + 1), verbose) as bar:
         table = _Table(chosen, left_out, bar)
-        for seed in seeds:
-            run = everything.run(int(seed), test_size)
-            table.add(run)
-    table.cautions.say(stacklevel=2)
+        try:
+            for seed in seeds:
+                run = everything.run(int(seed), test_size)
+                table.add(run)
+        finally:
+            table.cautions.say(stacklevel=2)
     return table.finished(run)
 
 

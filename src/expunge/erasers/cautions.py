@@ -14,7 +14,7 @@ __all__ = ["caution_of_stretching", "caution_of_units", "caution_of_what_is_left
 
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
 MUCH = 10  # times the variance from which rows are no longer what they were
-ROUNDING = 1e-9  # relative to its mean: the spread of a column that is constant
+ROUNDING = 1e-13  # relative to its mean: the spread of a column that is constant
 DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
 UNITS = 1000  # ratio of spreads from which one column decides for all
 WIDE = {  # what a concept that spans everything has too many of, and what to do

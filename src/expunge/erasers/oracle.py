@@ -24,10 +24,10 @@ from expunge.game.barycenter import (
     shrunk,
 )
 from expunge.game.closed_form import Rank
-from expunge.game.least_squares import regression, spreads
+from expunge.game.least_squares import spreads
 from expunge.game.result import Step
 from expunge.inputs import ConceptType, check_rank
-from expunge.linalg import Array
+from expunge.linalg import Array, regression
 from expunge.moments import Moments
 from expunge.shrinkage import check_shrinkage
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from expunge.erasers.base import BaseEraser, Data, Solution, Statistics, register
 from expunge.errors import InputError
 from expunge.game.closed_form import Rank
-from expunge.game.least_squares import cross_moment, in_own_units, second_moment, spreads
+from expunge.game.least_squares import cross_moment, second_moment, spreads
 from expunge.game.losses import Loss, loss_for
 from expunge.game.oblique import oblique, whitener
 from expunge.game.result import Step
@@ -20,6 +20,7 @@ from expunge.linalg import (
     Array,
     concept_span,
     fix_signs,
+    in_own_units,
     inverse_root,
     least_variance_directions,
     range_basis,

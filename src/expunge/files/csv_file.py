@@ -170,7 +170,8 @@ class CsvFile(VectorFile):
             line += text.count(b"\n")
         return found
 
-    def _column(self, name: str) -> NDArray[Any]:
+    def fields(self, name: str) -> list[str]:
+        """The text of a column."""
         place, found = self.names.index(name), []
         for lo, line, rows in self._records(PASS):
             for k, row in enumerate(rows):
@@ -182,7 +183,10 @@ class CsvFile(VectorFile):
                     )
                 if lo + k:
                     found.append(row[place])
-        return typed(found)
+        return found
+
+    def _column(self, name: str) -> NDArray[Any]:
+        return typed(self.fields(name))
 
 
 def separator_of(head: str) -> str:

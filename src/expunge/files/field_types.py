@@ -13,7 +13,7 @@ __all__ = ["typed"]
 def typed(fields: list[str]) -> NDArray[Any]:
     """Numbers where all fields that are not empty are numbers, else text; None for empty ones.
 
-    Codes that would become the same number, as ``01`` and ``1``, stay text.
+    Codes of digits that would become the same number, as ``01`` and ``1``, stay text.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def typed(fields: list[str]) -> NDArray[Any]:
 
 
 def _numbers(fields: list[str]) -> NDArray[Any]:
-    try:
-        whole = np.array(fields, dtype=np.int64)
-    except (ValueError, OverflowError):
+    for kind in (np.int64, np.float64):
         try:
-            return np.array(fields, dtype=np.float64)
-        except ValueError:
-            return np.array(fields)
-    codes = {field.strip().removeprefix("+") for field in fields}
-    return np.array(fields) if len(codes) > len(np.unique(whole)) else whole
+            found = np.array(fields, dtype=kind)
+        except (ValueError, OverflowError):
+            continue
+        codes = {field.strip().removeprefix("+") for field in fields}
+        whole = [code for code in codes if code.removeprefix("-").isdigit()]
+        return found if len({kind(code) for code in whole}) == len(whole) else np.array(fields)
+    return np.array(fields)

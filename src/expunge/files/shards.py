@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from expunge.addresses import Where, at_places
 from expunge.errors import InputError
 from expunge.files.common_types import other_values
+from expunge.files.field_types import typed
 from expunge.files.naming import listed
 from expunge.files.table import VectorFile
 
@@ -152,12 +153,21 @@ class ShardedFile(VectorFile):
 
     def _column(self, name: str) -> NDArray[Any]:
         filled = [shard for shard in self.shards if shard.n] or self.shards[:1]
+        text = self.fields(name)
+        if text is not None:
+            return typed(text)  # all together: some would be numbers in one file and codes in all
         parts = [(shard, shard.column(name)) for shard in filled]
         known = [(shard, kind) for shard, part in parts if (kind := _nature(part))]
         for shard, kind in known:
             if kind != known[0][1]:  # put together, numbers would become text: other labels
                 raise other_values(name, *known[0], shard, kind)
         return np.concatenate([part for _, part in parts])
+
+    def fields(self, name: str) -> list[str] | None:
+        """The text of a column; None in a format that has types."""
+        every = [shard.fields(name) for shard in self.shards]
+        known = [text for text in every if text is not None]
+        return None if len(known) < len(every) else [field for text in known for field in text]
 
     def identity(self) -> dict[str, list[Any]]:
         """Sizes and times of all shards."""

@@ -99,6 +99,10 @@ class VectorFile(ABC):
     def _column(self, name: str) -> NDArray[Any]:
         """Values of a column that there is."""
 
+    def fields(self, name: str) -> list[str] | None:
+        """The text of a column; None in a format that has types."""
+        return None
+
     # -- what follows from it --------------------------------------------------------------------
 
     @property

@@ -9,7 +9,7 @@ from expunge.game.losses import Squared
 from expunge.linalg import Array
 from expunge.moments import Moments
 
-__all__ = ["cross_moment", "in_own_units", "regression", "second_moment", "spreads"]
+__all__ = ["cross_moment", "second_moment", "spreads"]
 
 EPS = float(np.finfo(np.float64).eps)
 LAST_DIGITS = 8 * EPS  # of a mean, which rounding may have changed
@@ -28,40 +28,6 @@ def cross_moment(moments: Moments, center: bool) -> tuple[Array, Array]:
         Szz = Szz + np.outer(moments.mean_z, moments.mean_z)
     E = Squared().encode(np.eye(len(moments.labels)), moments.kind)
     return C @ E, E.T @ Szz @ E
-
-
-def in_own_units(S: Array, *, least: float = 0.0) -> tuple[Array, Array]:
-    """A covariance in units of the standard deviations of its columns: the correlations.
-
-    Parameters
-    ----------
-    S : array of shape (d, d)
-    least : float
-        Variance, relative to the largest, up to which a column counts as constant.
-
-    Returns
-    -------
-    R : array of shape (d, d)
-    units : array of shape (d,)
-        What the columns are multiplied by; 0 for a constant one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expunge.game.least_squares import in_own_units
-    >>> R, units = in_own_units(np.array([[4.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]))
-    >>> R
-    array([[1. , 0. , 0.5],
-           [0. , 0. , 0. ],
-           [0.5, 0. , 1. ]])
-    >>> units
-    array([0.5, 0. , 1. ])
-    """
-    variance = np.diag(S)
-    varies = variance > least * variance.max(initial=0.0)
-    units = np.zeros(len(S))
-    units[varies] = 1 / np.sqrt(variance[varies])
-    return units[:, None] * S * units, units
 
 
 def spreads(variance: Array, mean: Array, eps: float = 0.0) -> tuple[Array, NDArray[np.bool_]]:
@@ -99,10 +65,3 @@ def spreads(variance: Array, mean: Array, eps: float = 0.0) -> tuple[Array, NDAr
     sd = np.sqrt(variance[varies])
     least = max(float(sd.min()), 8 * eps * float(np.median(sd)))
     return np.sqrt(np.where(varies, np.maximum(variance, least**2), least**2)), varies
-
-
-def regression(Sxz: Array, Szz: Array) -> Array:
-    """Coefficients Sxz Szz⁺ of x on z (d x m), whatever the units of the columns of z."""
-    R, units = in_own_units(Szz)
-    inverse = np.linalg.pinv(R, rcond=1e-12, hermitian=True)
-    return np.asarray(((Sxz * units) @ inverse) * units)

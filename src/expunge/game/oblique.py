@@ -20,11 +20,11 @@ import numpy as np
 import scipy.linalg
 
 from expunge.errors import InputError
-from expunge.game.least_squares import in_own_units
 from expunge.linalg import (
     Array,
     column_space,
     concept_span,
+    in_own_units,
     inverse_root,
     units_if_far_apart,
     whitening_pair,

@@ -12,6 +12,7 @@ from expunge.errors import InputError
 from expunge.game.losses import loss_for
 from expunge.game.predictor import Problem, fit_predictor
 from expunge.inputs import check_number, check_rng, check_rows, match_labels
+from expunge.linalg import Array
 from expunge.metrics.parity import class_columns
 from expunge.rows.base import GlmPass, Rows
 
@@ -20,7 +21,8 @@ __all__ = ["TaskDamage", "task_damage"]
 TOL = 1e-9  # of the regression
 MAX_PASSES = 300
 UNEVEN = 10.0  # times the spread of the narrowest column from which each has a unit of its own
-ROUNDING = 1e-12  # of a mean, or of the widest spread: below it a column does not vary
+ROUNDING = 32  # units in the last place of a column's numbers
+WRITTEN = 1e-12  # of the widest spread, that rounding writes to a column that was constant
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,9 @@ def task_damage(
     one_each = order[np.unique(train.values[order], return_index=True)[1]]
     used = np.unique(np.concatenate([one_each, order[:max_rows]]))
     fitted = train.take(used)
+    rounding = _rounding(A.take(used), fitted, B)
     first, second = (
-        _held_out(rows.take(used), fitted, tested, test, alpha)
+        _held_out(rows.take(used), fitted, tested, test, alpha, rounding)
         for rows, tested in ((A, A_test), (B, B_test))
     )
     return TaskDamage(
@@ -139,7 +142,17 @@ def task_damage(
     )
 
 
-def _held_out(rows: Rows, task: Concept, test_rows: Rows, test: Concept, alpha: float) -> GlmPass:
+def _rounding(before: Rows, task: Concept, after: Rows) -> Array:
+    """The spread that rounding leaves of columns of which all was taken, or writes to constants."""
+    moments = before.moments(task, second=False)
+    spread = np.sqrt(moments.squares / moments.weight)
+    own = ROUNDING * max(before.eps, after.eps) * (np.abs(moments.mean_x) + spread)
+    return np.asarray(np.where(spread > 0, own, np.maximum(own, WRITTEN * spread.max())))
+
+
+def _held_out(
+    rows: Rows, task: Concept, test_rows: Rows, test: Concept, alpha: float, rounding: Array
+) -> GlmPass:
     """Loss and accuracy on held-out rows of a regression on the training rows.
 
     Columns of uneven spread have a ridge each, as in an audit.
@@ -147,7 +160,7 @@ def _held_out(rows: Rows, task: Concept, test_rows: Rows, test: Concept, alpha: 
     loss = loss_for("cross_entropy", task.kind, task.width)
     moments = rows.moments(task)
     spread, units = np.sqrt(moments.squares / moments.weight), None
-    varied = spread > ROUNDING * np.maximum(np.abs(moments.mean_x), spread.max())
+    varied = spread > rounding
     if varied.any() and spread.max() > UNEVEN * spread[varied].min():
         units = np.where(varied, spread, spread.max())
     problem = Problem(rows, task, loss, moments, alpha=alpha, units=units)

@@ -146,10 +146,10 @@ def _traced(
             points.append(_point(method.name, run, eraser, seconds, learn))
         except InputError as error:
             left_out[method.name] = f"{error.problem} ({error.received})"
+    cautions.say(stacklevel=3)
     if len(points) == 1:
         raise InputError("No eraser applies", str(left_out), "Pass others in erasers=")
     bar.update(len(methods) + 1)
-    cautions.say(stacklevel=3)
     first = points[0].probe
     return Frontier(
         tuple(points),
