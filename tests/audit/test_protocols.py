@@ -327,6 +327,7 @@ def test_a_residue_without_enough_rows_supposes_well_separated_classes():
     assert found.q == pytest.approx((found.d - 1) / found.n_eff)
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.NothingLeft")
 @pytest.mark.parametrize("scale", [1.0, 1e6])
 @pytest.mark.parametrize("erased", [False, True])
 def test_rows_that_are_nothing_but_their_class_can_be_audited(erased, scale):

@@ -313,9 +313,8 @@ def test_rounding_of_what_was_taken_decides_no_task(dtype):
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, 3000)
     X = np.column_stack([0.1 + 0.7 * y, rng.normal(size=(3000, 4))]).astype(dtype)
-    B = X - (np.outer(y, np.linalg.lstsq(np.c_[np.ones(3000), y], X, rcond=None)[0][1])).astype(
-        dtype
-    )
+    slope = np.linalg.lstsq(np.c_[np.ones(3000), y], X, rcond=None)[0][1]
+    B = X - np.outer(y, slope).astype(dtype)
     found = ex.metrics.task_damage(X[:2000], B[:2000], y[:2000], X[2000:], B[2000:], y[2000:])
     assert found.accuracy_before == 1
     assert found.accuracy_after < 0.56
