@@ -157,7 +157,7 @@ def table_number(value: float, *, share: bool) -> str:
     ----------
     value : float
     share : bool
-        Whether to show percent with one digit, else the number with three.
+        Whether to show percent with one digit, else the number with three, or four in all.
 
     Returns
     -------
@@ -168,6 +168,10 @@ def table_number(value: float, *, share: bool) -> str:
     >>> from expunge.number_text import table_number
     >>> table_number(0.51234, share=True), table_number(-0.0001, share=False)
     ('51.2', '0.000')
+    >>> table_number(-2283699.78, share=False)
+    '-2.284e+06'
     """
     factor, digits = (100, 1) if share else (1, 3)
+    if abs(value) >= 1000 and not share:
+        return f"{value:.4g}"
     return f"{round(factor * value, digits) + 0.0:.{digits}f}"

@@ -65,7 +65,8 @@ def test_a_table_that_repeats_by_chance_is_not_accused_but_a_copied_one_is():
     rng = np.random.default_rng(2)
     X, y = counts(rng, 3000)
     assert len(np.unique(X, axis=0)) < 600  # it does repeat
-    assert audited(X, y).verdict.warnings == ()
+    said = audited(X, y).verdict.warnings  # of counts, which any oblique erasure writes to
+    assert [text for text in said if not text.startswith("Columns tell the concept")] == []
     copied = np.repeat(X[:800], 3, axis=0)
     assert by_chance(check_rows(copied))  # columns repeat as often as rows do
     a = audited(copied, np.repeat(y[:800], 3))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import expunge as ex
-from expunge.audit.residue import FitSize, expected_residue, residue_of_fit
+from expunge.audit.residue import FitSize, expected_residue, recalls, residue_of_fit
 from expunge.audit.separation import LabelledSample, concept_rank, separations
 from expunge.inputs import check_concept, check_rows
 
@@ -192,3 +192,47 @@ def test_rows_that_cannot_tell_are_not_read_again():
         rows, concept = Counted(rng.normal(size=(52, d))), check_concept(np.arange(52) % 2, 52)
         residue_of_fit(FitSize(52, 52.0), 20, (rows, concept), (rows, concept))
         assert passes == wanted
+
+
+@pytest.mark.parametrize("lengths", [[0.1, 0.4, 0.02], [0.3, 0.3, 0.3, 0.3], [1e-12, 0.0, 0.5]])
+def test_recalls_are_those_of_simulated_scores(lengths):
+    rng = np.random.default_rng(0)
+    c, a = len(lengths), np.array(lengths)
+    means, found = np.diag(np.sqrt(a)), recalls(a)
+    for j in range(c):
+        X = rng.normal(size=(200_000, c)) + means[j]
+        right = np.mean((X @ means.T - a / 2).argmax(axis=1) == j)
+        if 0.0 in lengths and a[j] < 1e-9:
+            continue  # of those of which nothing is left any may come first
+        assert found[j] == pytest.approx(right, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("shares", "d", "n"),
+    [([1, 1 / 8, 1 / 27, 1 / 64], 40, 4000), ([0.55, 0.05, 0.2, 0.2], 40, 2000)],
+)
+def test_the_residue_of_classes_of_unequal_size_is_what_comes_back(shares, d, n):
+    """All classes were taken to be alike: every second fit exceeded what one of twenty does."""
+    shares = np.array(shares) / np.sum(shares)
+    reached, said, high = [], [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        means = rng.normal(size=(4, d))
+        y = rng.choice(4, n, p=shares)
+        X = rng.normal(size=(n, d)) + means[y]
+        M = ex.LEACE().fit(X, y).erasure_.matrix()
+        V, values, _ = np.linalg.svd(M)  # unlimited rows: the Gaussian rule with the true means
+        V = V[:, values > 1e-9]
+        root = np.linalg.inv(np.linalg.cholesky(V.T @ M @ M.T @ V))
+        left = means @ M.T @ V @ root.T
+        labels = rng.integers(0, 4, 40_000)
+        scores = (rng.normal(size=(40_000, left.shape[1])) + left[labels]) @ left.T
+        right = (scores - (left**2).sum(axis=1) / 2).argmax(axis=1) == labels
+        reached.append(np.mean([right[labels == k].mean() for k in range(4)]))
+        rows, concept = check_rows(X), check_concept(y, n)
+        found = residue_of_fit(FitSize(n, float(n)), 1000, (rows, concept), (rows, concept))
+        said.append(found.balanced_accuracy)
+        high.append(found.high("balanced_accuracy"))
+    assert np.mean(reached) > 0.29
+    assert np.mean(said) - 0.25 == pytest.approx(np.mean(reached) - 0.25, rel=0.1)
+    assert np.sum(np.array(reached) > high) <= 2

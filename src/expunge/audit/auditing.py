@@ -32,10 +32,10 @@ from expunge.audit.residue import Residue, residue_of_fit
 from expunge.audit.roles import REASONS, Roles, roles_of
 from expunge.audit.sampling import too_few
 from expunge.audit.task_rates import fairness_section
-from expunge.audit.verdict import verdict_of
+from expunge.audit.verdict import verdict_of, warning_of_unreadable
 from expunge.audit.written_columns import (
     headline_of_written,
-    warning_of_written,
+    warnings_of_written,
     written_columns,
 )
 from expunge.concept import Concept
@@ -201,10 +201,12 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
     tested = roles.new or given.last
     written = []
     if isinstance(given.subject, Map):  # the columns of other transforms may be other ones
-        written = written_columns(tested, _names_of_columns(given), terms.seed)
+        lines = None if fresh is None else fresh.after.get("linear")
+        read = lines is not None and lines.status == "found"
+        written = written_columns(tested, _names_of_columns(given), terms.seed, linear=read)
     sections["written_columns"] = [column.to_dict() for column in written]
     tell("damage")
-    sections["damage"] = content.damage_section(shown, terms.seed)
+    sections["damage"] = content.damage_section(shown, terms.seed, told=_told(given))
     tell("words")
     sections["association"] = None
     if named is not None:
@@ -221,14 +223,15 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
         facts,
         leak=terms.leak,
         reason=roles.reason,
-        threshold=headline_of_written(written),
+        beside=headline_of_written(written),
         warnings=tuple(
             filter(
                 None,
                 (
                     warning_of_erased(given, terms.seed),
+                    "" if fresh is None else warning_of_unreadable(fresh),
                     *_of_rounding(given),
-                    warning_of_written(written),
+                    *warnings_of_written(written),
                     *dependence.warnings,
                 ),
             )
@@ -313,11 +316,15 @@ def _residue(
     if facts.size is None or part is None:
         return None
     linear = None if fresh is None else fresh.after.get("linear")
-    told = bool(getattr(given.subject, "needs_concept", False))
     fit = None if roles.fit is None else (roles.fit.before, roles.fit.concept)
     count = 0 if linear is None else linear.n_train
     new = part.before, part.concept
-    return residue_of_fit(facts.size, count, fit, new, conditional=told)
+    return residue_of_fit(facts.size, count, fit, new, conditional=_told(given))
+
+
+def _told(given: Given) -> bool:
+    """Whether the erasure is told the concept of every row."""
+    return bool(getattr(given.subject, "needs_concept", False))
 
 
 def _certificates(given: Given, roles: Roles, seed: int) -> dict[str, Certified]:
@@ -374,7 +381,7 @@ def _vocabulary(given: Given, words: Any, vocabulary: Any) -> Any:
         raise InputError(
             "vocabulary must be a pair", type(vocabulary).__name__, "Pass (words, vectors)"
         )
-    if getattr(given.subject, "needs_concept", False):
+    if _told(given):
         raise InputError(
             "This erasure needs the concept of every row, which a vocabulary does not have",
             "vocabulary with a conditional erasure",

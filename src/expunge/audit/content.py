@@ -112,12 +112,12 @@ def v_measure_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
     }
 
 
-def damage_section(part: AuditedRows, seed: int) -> dict[str, Any] | None:
-    """What the rows lost."""
+def damage_section(part: AuditedRows, seed: int, *, told: bool) -> dict[str, Any] | None:
+    """What the rows lost; for maps that are not told the concept beside the least they can lose."""
     if not _comparable(part):
         return None
     least = None
-    if np.any(part.concept.values != part.concept.values[0]):
+    if not told and np.any(part.concept.values != part.concept.values[0]):
         own = part.concept.with_weight(np.ones(len(part)))  # classes of these rows only
         least = least_change(part.before.moments(own))
     rng = np.random.default_rng(seed)

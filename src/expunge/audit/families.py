@@ -47,6 +47,7 @@ __all__ = [
 
 Status = Literal["at chance", "found", "cannot tell"]
 
+BELOW = 3.0  # times the least excess that matters: limits that reach further below show nothing
 SIGNS, RANKS, SUMS = (1 + 2 / pi) ** 0.5, (1 + 3 / pi) ** 0.5, 2**0.5
 WIDER = {
     "accuracy": SIGNS,
@@ -255,8 +256,9 @@ def judged(
     bits = None
     if informative:
         found, _ = _strongest(informative, confidence)
-        high = _entropy_bits(truth) if untaught else max(found.high, 0.0)
-        bits = Interval(max(found.value, 0.0), max(found.low, 0.0), high)
+        most = _entropy_bits(truth)
+        low, value, high = (min(max(x, 0.0), most) for x in (found.low, found.value, found.high))
+        bits = Interval(value, low, most if untaught else high)
     return FamilyResult(
         family=family,
         statistic=statistic,
@@ -325,6 +327,9 @@ def least_excess(chance: float, leak: float) -> float:
 def status_of(strongest: Interval, chance: float, leak: float) -> Status:
     """At chance: the least excess that matters is excluded. Found: no excess at all is excluded.
 
+    Recall wholly below chance is no chance: turned round, such scores tell the concept. Nor is
+    anything shown by limits that reach far below.
+
     Parameters
     ----------
     strongest : Interval
@@ -336,9 +341,12 @@ def status_of(strongest: Interval, chance: float, leak: float) -> Status:
     -------
     {"at chance", "found", "cannot tell"}
     """
-    if strongest.high < chance + least_excess(chance, leak):
-        return "at chance"
-    return "found" if strongest.low > chance else "cannot tell"
+    least = least_excess(chance, leak)
+    if strongest.low > chance and strongest.high >= chance + least:
+        return "found"
+    if chance > 0 and (strongest.high < chance or strongest.low < chance - BELOW * least):
+        return "cannot tell"
+    return "at chance" if strongest.high < chance + least else "cannot tell"
 
 
 def statistic_of(truth: Concept) -> str:

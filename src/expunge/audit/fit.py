@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expunge.audit.certificates import Certified
 from expunge.audit.given import Given
-from expunge.audit.residue import FitSize
+from expunge.audit.residue import FitSize, shares_of
 from expunge.audit.roles import SAME, Roles
 from expunge.audit.sampling import groups_of
 from expunge.concept import Concept
@@ -175,7 +175,7 @@ def _recorded(given: Given, roles: Roles, record: dict[str, Any], fitted: _Colum
     found = variances[list(fitted.audited)]
     if kind == "classes":
         places = [fitted.whole.index(j) for j in fitted.audited]
-        shares = _shares(variances[list(fitted.whole)])
+        shares = shares_of(variances[list(fitted.whole)])
         there = np.unique(here.values)
         counts = np.bincount(here.values)[there] / here.n_samples
         if len(shares) == len(there) == 2:  # variances do not tell which was the larger of the two
@@ -200,15 +200,6 @@ def _recorded(given: Given, roles: Roles, record: dict[str, Any], fitted: _Colum
 
 def _tested(given: Given, roles: Roles) -> Concept:
     return (given.first if roles.new is None else roles.new).concept
-
-
-def _shares(variances: Array) -> Array:
-    """Shares of all classes of a concept from π(1 - π): one at most has more than half."""
-    shares = (1 - np.sqrt(np.maximum(1 - 4 * variances, 0.0))) / 2
-    if shares.sum() < 1 - 1e-9:
-        largest = int(shares.argmax())
-        shares[largest] = 1 - (shares.sum() - shares[largest])
-    return np.asarray(shares)
 
 
 def _unlike(fit: Array, here: Array, n: float, m: int) -> bool:

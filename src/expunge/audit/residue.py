@@ -14,9 +14,13 @@ These are expected sizes. The size in one fit varies as χ² with d - r degrees 
 95 % point is stated too.
 
 Of c > 2 classes each is taken against the rest. What survives of their means is orthogonal and of
-squared length s² = q(c - 1)/c, so the balanced accuracy is ∫ φ(z - s) Φ(z)^(c-1) dz; for c = 2 that
-is the same as above. For numbers, with Δ² = ρ² and n_eff = n, the unlimited probe has R² = q, and
-one with m rows, well regularised, about q²/(q + d/m).
+squared length a_j = q_j (1 - π_j), so a row of class j has scores √a_j u + a_j/2 for j and
+√a_k v_k - a_k/2 for others, u and v_k standard normal, and is recalled with the probability
+
+    ∫ φ(u) Π_k Φ((√a_j u + (a_j + a_k)/2) / √a_k) du;
+
+for c = 2 the mean of that is the same as above. For numbers, with Δ² = ρ² and n_eff = n, the
+unlimited probe has R² = q, and one with m rows, well regularised, about q²/(q + d/m).
 
 An eraser that is told the concept moves each class by its own estimated mean. The means of new rows
 then differ by e itself: nothing is projected away, so all of e stays, whatever δ was:
@@ -37,6 +41,7 @@ import scipy.special
 
 from expunge.audit.separation import WIDE, LabelledSample, Separation, separations
 from expunge.concept import Concept, Kind
+from expunge.linalg import Array
 from expunge.moments import Moments
 from expunge.rows.base import Rows
 from expunge.rows.lazy_rows import SelectedRows
@@ -47,11 +52,15 @@ __all__ = [
     "Residue",
     "expected_residue",
     "recall",
+    "recalls",
     "residue_of_fit",
+    "shares_of",
 ]
 
 LabelledRows = tuple[Rows, Concept]
 HIGH = 0.95  # probability of the upper limit
+ENDS = ("", "_high", "_here")  # of the names of what a probe reaches
+TINY = 1e-9  # squared length of a mean of which nothing is left
 NODES = 80  # of the Gauss-Hermite rule
 
 
@@ -239,15 +248,22 @@ def _of_columns(
     found = [
         _of_column(of, kind, j, probe_rows, size, conditional, rare) for j, of in apart.items()
     ]
-    parts = [residue for residue, _ in found]
+    parts = [residue for residue, _, _ in found]
     if not parts:
         return None
     means: dict[str, Any] = {}
     for key in vars(parts[0]).keys() - {"parts_high"}:
         values = [getattr(part, key) for part in parts]
         means[key] = None if None in values else float(np.mean(values))
+    if kind == "classes" and several:
+        shares = np.array([of.share for of in apart.values()])
+        if size.variances is not None:
+            shares = shares_of(np.array([size.variances[j] for j in apart]))
+        for end in ENDS:
+            lengths = np.array([sizes[end] for _, sizes, _ in found]) * (1 - shares)
+            means[f"balanced_accuracy{end}"] = float(recalls(lengths).mean())
     whole = {"n": size.n, "d": parts[0].d, "probe_rows": probe_rows, "conditional": conditional}
-    highs = {j: high for j, (_, high) in zip(apart, found, strict=True)} if several else {}
+    highs = {j: high for j, (_, _, high) in zip(apart, found, strict=True)} if several else {}
     return Residue(**{**means, **whole}, parts_high=highs)
 
 
@@ -268,10 +284,11 @@ def _of_column(
     fit: FitSize,
     conditional: bool,
     rare: float,
-) -> tuple[Residue, float]:
+) -> tuple[Residue, dict[str, float], float]:
     """The residue of one class against the rest, one label or one column of numbers.
 
-    With it what the balanced accuracy or R² exceeds with the probability `rare`.
+    With it its sizes q by their ends, and what the balanced accuracy or R² exceeds with the
+    probability `rare`.
     """
     numbers = kind == "continuous"
     share = 1.0 if numbers else of.variance
@@ -288,7 +305,7 @@ def _of_column(
     largest, most = (
         q * float(scipy.special.chdtri(freedom, p)) / freedom for p in (1 - HIGH, rare)
     )
-    sizes = {"": q, "_high": largest, "_here": reached}
+    sizes = dict(zip(ENDS, (q, largest, reached), strict=True))
     scores: dict[str, float | None] = {}
     for end, size in sizes.items():
         scores["balanced_accuracy" + end] = None if numbers else recall(size, classes)
@@ -305,7 +322,7 @@ def _of_column(
         parts_high={},
         **scores,
     )
-    return residue, min(most, 1.0) if numbers else recall(most, 2)
+    return residue, sizes, min(most, 1.0) if numbers else recall(most, 2)
 
 
 def recall(q: float, classes: int) -> float:
@@ -325,3 +342,51 @@ def recall(q: float, classes: int) -> float:
     s = np.sqrt(q * (classes - 1) / classes)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return float(weights @ scipy.special.ndtr(nodes + s) ** (classes - 1) / np.sqrt(2 * np.pi))
+
+
+def recalls(lengths: Array) -> Array:
+    """Recall of each of several classes, whose means lie in directions of their own.
+
+    Parameters
+    ----------
+    lengths : array of shape (c,)
+        Squared lengths of the means, in units of the spread.
+
+    Returns
+    -------
+    array of shape (c,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.residue import recall, recalls
+    >>> recalls(np.array([0.1, 0.1, 0.4])).round(2)
+    array([0.42, 0.42, 0.54])
+    >>> recalls(np.array([0.2, 0.2])).round(4), round(recall(0.4, 2), 4)
+    (array([0.6241, 0.6241]), 0.6241)
+    """
+    a = np.maximum(lengths, TINY)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    found = np.empty(len(a))
+    for j in range(len(a)):
+        others = np.delete(a, j)
+        ahead = (np.sqrt(a[j]) * nodes[:, None] + (a[j] + others) / 2) / np.sqrt(others)
+        found[j] = weights @ scipy.special.ndtr(ahead).prod(axis=1)
+    return np.asarray(found / np.sqrt(2 * np.pi))
+
+
+def shares_of(variances: Array) -> Array:
+    """Shares of all classes of a concept from π(1 - π): one at most has more than half.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expunge.audit.residue import shares_of
+    >>> shares_of(np.array([0.24, 0.09, 0.21])).round(2)
+    array([0.6, 0.1, 0.3])
+    """
+    shares = (1 - np.sqrt(np.maximum(1 - 4 * variances, 0.0))) / 2
+    if shares.sum() < 1 - 1e-9:
+        largest = int(shares.argmax())
+        shares[largest] = 1 - (shares.sum() - shares[largest])
+    return np.asarray(shares)

@@ -72,6 +72,8 @@ class Separation:
         π(1 - π) of the class.
     erased : int
         Directions that an eraser of the whole concept takes.
+    share : float
+        π of the class; of a number its mean.
     excess : float
         How many rows say as little as one would if its length had nothing to do with its concept.
     """
@@ -80,6 +82,7 @@ class Separation:
     rank: int
     variance: float
     erased: int
+    share: float
     excess: float = 1.0
 
 
@@ -154,8 +157,9 @@ def _of_column(
     """
     n, d = moments.weight, moments.n_features
     variance = float(moments.zz[j, j] / n)  # π(1 - π) of a class: n_eff = n π(1 - π)
+    share = float(moments.mean_z[j])
     if d > WIDE:
-        return Separation(None, int(min(d, max(n, fitted) - 2)), variance, erased)
+        return Separation(None, int(min(d, max(n, fitted) - 2)), variance, erased, share)
     units = _spreads(moments)  # in one unit for all, a wide column would hide the rank of others
     slope = moments.xz[:, j] / moments.zz[j, j] / units  # of classes: the difference of the means
     within = moments.cov_xx / units / units[:, None] - variance * np.outer(slope, slope)
@@ -165,7 +169,7 @@ def _of_column(
     rank = int(kept.sum())
     if n - rank - 3 < ENOUGH * n:
         rank = rank if d < n else max(rank, min(d, fitted - 2))
-        return Separation(None, rank, variance, erased)
+        return Separation(None, rank, variance, erased, share)
     whitening = vectors[:, kept] / np.sqrt(values[kept])
     excess = 1.0
     if sample is not None:
@@ -175,7 +179,7 @@ def _of_column(
         excess = _excess(E @ whitening, Z, float(moments.zz[j, j]))
     gap = float(np.sum((whitening.T @ slope) ** 2))
     squared = _unbiased(gap, moments, variance, rank, excess)
-    return Separation(squared, rank, variance, erased, excess)
+    return Separation(squared, rank, variance, erased, share, excess)
 
 
 def _spreads(moments: Moments) -> Array:

@@ -162,7 +162,7 @@ def _every_probe(content: Content) -> Iterator[str]:
     yield f"{title:<35}" + "".join(f"{HEADS[column]:>15}" for column in columns)
     for result in results:
         for probe in result["probes"]:
-            cells = "".join(f"{_cell(probe.get(column), column):>15}" for column in columns)
+            cells = "".join(f" {_cell(probe.get(column), column):>14}" for column in columns)
             yield f"  {probe['name']:<33}{cells}"
 
 

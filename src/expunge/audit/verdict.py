@@ -14,9 +14,13 @@ from expunge.audit.residue import Residue
 from expunge.files.naming import listed
 from expunge.number_text import in_words
 
-__all__ = ["Verdict", "verdict_of"]
+__all__ = ["Verdict", "verdict_of", "warning_of_unreadable"]
 
 IF_THE_SAME = "if this is the concept it was fitted for"
+
+EXPLAINED = ", which sampling error of the fit explains"
+MAYBE = ", by limits that sampling error of the fit may reach"
+NOT_BEFORE = "They did not find it before the erasure either, which is then not tested."
 
 Answer = Literal["at chance", "found", "cannot tell", "not shown"]
 
@@ -67,7 +71,7 @@ def verdict_of(
     *,
     leak: float,
     reason: str,
-    threshold: str = "",
+    beside: str = "",
     warnings: tuple[str, ...] = (),
 ) -> Verdict:
     """Judge what was measured.
@@ -82,8 +86,8 @@ def verdict_of(
         The least excess over chance that matters.
     reason : str
         Why there is no fresh result, if there is none.
-    threshold : str
-        What a threshold on one column finds and a fitted line does not.
+    beside : str
+        What one column alone tells.
     warnings : tuple of str
         About the rows.
 
@@ -119,9 +123,10 @@ def verdict_of(
     found = linear is not None and linear.status == "found"
     why = excuse if found and facts.exact is False else ""
     said = [
-        _claim("Linear probes", linear, leak, explained, why, condition),
+        _claim("Linear probes", linear, leak, explained, why, condition, MAYBE if residue else ""),
         _claim("Non-linear probes", nonlinear, leak, None, ""),
-        threshold,
+        beside,
+        NOT_BEFORE if _unreadable(fresh) else "",
     ]
     return Verdict(
         linear.status if linear else "not shown",
@@ -133,6 +138,31 @@ def verdict_of(
         condition,
         warnings,
     )
+
+
+def warning_of_unreadable(fresh: ProtocolResult) -> str:
+    """What to say where no probe found the concept before the erasure; empty where one did.
+
+    Parameters
+    ----------
+    fresh : ProtocolResult
+
+    Returns
+    -------
+    str
+    """
+    if not _unreadable(fresh):
+        return ""
+    return (
+        "No probe found the concept in the fresh rows before the erasure: that none finds it after "
+        "shows nothing about the erasure. Are the labels those of these rows, in their order? Are "
+        "the rows as they were before erasure?"
+    )
+
+
+def _unreadable(fresh: ProtocolResult) -> bool:
+    results = [*fresh.before.values(), *fresh.after.values()]
+    return bool(results) and all(result.status != "found" for result in results)
 
 
 def _excuse(facts: FitFacts) -> str:
@@ -166,6 +196,7 @@ def _claim(
     explained: bool | None,
     excuse: str,
     condition: str = "",
+    doubt: str = "",
 ) -> str:
     """The verdict on a family of probes in one sentence."""
     if result is None:
@@ -190,14 +221,20 @@ def _claim(
             f"{title}: cannot tell; all rows of {listed(result.untaught)} belong together, or to "
             "groups that could not be parted, so no probe tested on them has learnt from others."
         )
+    if result.status == "cannot tell" and result.strongest.high < result.chance > 0:
+        chance = in_words(result.statistic, result.chance)
+        return (
+            f"{title}: cannot tell; they reach {value}, below chance ({chance}) by more than "
+            "sampling explains. Turned round, such scores tell the concept."
+        )
     if result.status == "cannot tell":
         least = least_excess(result.chance, leak)
         return (
             f"{title}: cannot tell; they reach {value}, and {result.n_test:,} fresh rows are too "
             f"few to exclude an excess of {in_words(result.statistic, least)}."
         )
-    why = ", which sampling error of the fit explains" if explained else ""
-    why += f", {condition}" if explained and condition else ""
+    why = {True: EXPLAINED, None: doubt, False: ""}[explained]
+    why += f", {condition}" if why and condition else ""
     why = f"; {excuse}" if excuse else why
     return f"{title}: still find it, {value}{why}."
 

@@ -1,9 +1,10 @@
-"""Columns that few rows have anything in, and that tell the concept after erasure.
+"""Columns that tell the concept by a threshold after erasure, where no line fitted to a loss need.
 
 An oblique erasure takes from a column what the concept says of it, as read from all columns. Where
-a flag is set in a few rows of the fit, that is a trace of the others in every row; in the rows in
-which the flag is not set, the trace is all there is, and a threshold on it tells the concept. The
-few rows with the flag make up for it in every covariance, so no mean loss gains by that threshold.
+most rows have the same value there, the trace of the others is all that tells these apart, and a
+threshold finds the concept in it. The few rows with another value make up for it in every
+covariance, so no mean loss gains by that threshold. Nor does it where classes have one mean and
+another shape: a skewed column, whose means are its few far rows.
 """
 
 from __future__ import annotations
@@ -20,19 +21,18 @@ from expunge.audit.sampling import stratified
 from expunge.concept import Concept
 from expunge.linalg import Array
 
-__all__ = ["WrittenColumn", "headline_of_written", "warning_of_written", "written_columns"]
+__all__ = ["WrittenColumn", "headline_of_written", "warnings_of_written", "written_columns"]
 
-SAME = 0.99  # share of rows with the commonest value, from which a column is nearly empty
-ROWS = 5_000  # looked at
+ROWS, NUMBERS = 5_000, 1 << 22  # looked at
 FEWEST = 100  # rows of a class below which one column tells too little of it
-MORE = 0.05  # area over one half, and over that before erasure, that is said
+MORE = {"AUC": 0.05, "rank correlation": 0.1}  # over none, and over that before, that is said
 ERRORS = 5.0  # the same in standard errors: there are many columns
 NAMED = 3  # columns that the warning names
 
 
 @dataclass(frozen=True)
 class WrittenColumn:
-    """A column that tells the concept by itself only after erasure.
+    """A column that tells the concept by itself after erasure.
 
     Attributes
     ----------
@@ -40,21 +40,28 @@ class WrittenColumn:
     name : str
     before, after : float
         Area under the curve of the column alone, at least one half; of several classes or labels
-        that which it tells best.
+        that which it tells best. Of numbers the size of the rank correlation.
+    statistic : {"AUC", "rank correlation"}
+    written : bool
+        Whether it tells more than before.
     """
 
     column: int
     name: str
     before: float
     after: float
+    statistic: str
+    written: bool
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         return asdict(self)
 
 
-def written_columns(part: AuditedRows, names: list[str] | None, seed: int) -> list[WrittenColumn]:
-    """Nearly empty columns of these rows that tell the concept by themselves only after erasure.
+def written_columns(
+    part: AuditedRows, names: list[str] | None, seed: int, *, linear: bool = False
+) -> list[WrittenColumn]:
+    """Columns of these rows that tell the concept by themselves after erasure.
 
     Parameters
     ----------
@@ -62,73 +69,98 @@ def written_columns(part: AuditedRows, names: list[str] | None, seed: int) -> li
     names : list of str, optional
         Of the columns; by default their numbers.
     seed : int
+    linear : bool
+        Whether lines find the concept too: then only columns are named that tell more than before.
 
     Returns
     -------
     list of WrittenColumn
-        The one that tells most first. Empty for numbers.
+        The one that tells most first, those that tell more than before above all.
     """
-    if part.concept.kind == "continuous":
+    size = int(np.clip(NUMBERS // max(part.before.n_features, 1), ROWS // 5, ROWS))
+    some = part.take(stratified(part.concept, size, seed))
+    statistic, none, ranks, error = _measure(some.concept)
+    if not ranks.size:
         return []
-    some = part.take(stratified(part.concept, ROWS, seed))
-    before = some.before.array()
-    empty = _nearly_empty(before)
-    Z = _contrasts(some.concept)
-    if not empty.size or not Z.size:
-        return []
-    p = Z.sum(axis=0)
-    error = np.sqrt((len(Z) + 1) / (12 * p * (len(Z) - p)))  # of the area of a column of noise
-    after, found = some.after.array(), []
-    for j in empty:
-        old, new = _areas(before[:, j], Z), _areas(after[:, j], Z)
-        k = int(new.argmax())
-        if new[k] > max(0.5, old[k]) + max(MORE, ERRORS * error[k]):
+    after = _scores(some.after.array(), ranks, statistic)
+    margin = np.maximum(MORE[statistic], ERRORS * error)
+    at = np.flatnonzero((after > none + margin).any(axis=1))
+    before = _scores(some.before.array()[:, at], ranks, statistic)
+    found = []
+    for j, old, new in zip(at.tolist(), before, after[at], strict=True):
+        over = new - np.maximum(none, old) - margin
+        k = int(over.argmax()) if over.max() > 0 else int((new - margin).argmax())
+        if over[k] > 0 or not linear:
             name = str(j) if names is None else names[j]
-            found.append(WrittenColumn(int(j), name, float(old[k]), float(new[k])))
-    return sorted(found, key=lambda column: -column.after)
+            ends = float(old[k]), float(new[k])
+            found.append(WrittenColumn(j, name, *ends, statistic, bool(over[k] > 0)))
+    return sorted(found, key=lambda column: (not column.written, -column.after))
 
 
-def warning_of_written(found: list[WrittenColumn]) -> str:
-    """What to say of such columns; empty where there are none."""
-    if not found:
-        return ""
-    named = ", ".join(
-        f"{c.name!r} (AUC {c.before:.2f} before, {c.after:.2f} after)" for c in found[:NAMED]
-    )
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return (
-        f"Nearly empty columns tell the concept by themselves after erasure, and did not before: "
-        f"{named}{more}. What the erasure writes there is all that most rows have, and a threshold "
-        "on it tells them apart, though no line fitted to a mean loss need find it. Merge such "
-        "categories with others before fit, or leave their rows out. Columns dropped alone leave "
-        "their trace in the sum of the categories that stay."
-    )
+def warnings_of_written(found: list[WrittenColumn]) -> list[str]:
+    """What to say of such columns, in one sentence of each kind."""
+    written, shaped = ([c for c in found if c.written is kind] for kind in (True, False))
+    said = []
+    if written:
+        said.append(
+            "Columns tell the concept by themselves after erasure, and did not before: "
+            f"{_listed(written)}. Where most rows have the same value in a column, what the "
+            "erasure writes there is all that tells these apart, and a threshold does, though no "
+            "line fitted to a mean loss need find it. Merge such categories with others before "
+            "fit, or leave their rows out. Columns dropped alone leave their trace in the sum of "
+            "the categories that stay."
+        )
+    if shaped:
+        said.append(
+            f"Columns tell the concept by their order though fitted lines do not: "
+            f"{_listed(shaped)}. The means are equal and the shape is not: a few far values make "
+            "up for many others. Where values are skewed, take logarithms or ranks (of numbers "
+            "that are the concept too) before fit."
+        )
+    return said
 
 
 def headline_of_written(found: list[WrittenColumn]) -> str:
     """The same in a sentence beside what probes find."""
     if not found:
         return ""
-    return f"A threshold on column {found[0].name!r} alone finds it (AUC {found[0].after:.2f})."
+    first = found[0]
+    how = "A threshold on" if first.statistic == "AUC" else "The order of"
+    return f"{how} column {first.name!r} alone finds it ({first.statistic} {first.after:.2f})."
 
 
-def _nearly_empty(X: NDArray[Any]) -> NDArray[np.intp]:
-    """Numbers of the columns in which nearly all rows have the median."""
-    median = np.median(X, axis=0).astype(X.dtype)
-    return np.flatnonzero(np.mean(median == X, axis=0) >= SAME)
+def _listed(found: list[WrittenColumn]) -> str:
+    named = ", ".join(
+        f"{c.name!r} ({c.statistic} {c.before:.2f} before, {c.after:.2f} after)"
+        for c in found[:NAMED]
+    )
+    return named + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
 
 
-def _contrasts(concept: Concept) -> Array:
-    """A column of 0 and 1 for each class or label that has rows enough."""
+def _measure(concept: Concept) -> tuple[str, float, Array, Array]:
+    """The measure, its value of noise, what it is taken with (n x m) and its errors of noise (m).
+
+    Of classes or labels with rows enough a column of 0 and 1 each; of numbers their ranks.
+    """
     Z = concept.columns()
+    if concept.kind == "continuous":
+        varies = np.ptp(Z, axis=0) > 0
+        ranks = rankdata(Z[:, varies if len(Z) >= 2 * FEWEST else []], axis=0)
+        return "rank correlation", 0.0, ranks, np.full(ranks.shape[1], len(Z) ** -0.5)
     Z = Z if Z.shape[1] > 2 or concept.kind == "labels" else Z[:, 1:]
     having = Z.sum(axis=0)
-    return np.asarray(Z[:, np.minimum(having, len(Z) - having) >= FEWEST])
-
-
-def _areas(x: Array, Z: Array) -> Array:
-    """Areas under the curve of one column for each contrast, whichever way round."""
+    Z = np.asarray(Z[:, np.minimum(having, len(Z) - having) >= FEWEST])
     p = Z.sum(axis=0)
-    q = len(Z) - p
-    below = rankdata(x) @ Z - p * (p + 1) / 2
-    return np.asarray(np.maximum(below, p * q - below) / (p * q))
+    return "AUC", 0.5, Z, np.sqrt((len(Z) + 1) / (12 * p * (len(Z) - p)))
+
+
+def _scores(X: NDArray[Any], Z: Array, statistic: str) -> Array:
+    """The measure (d x m) of each column with each column of Z, whichever way round."""
+    R = rankdata(X, axis=0)
+    if statistic == "AUC":
+        p = Z.sum(axis=0)
+        below = R.T @ Z - p * (p + 1) / 2
+        return np.asarray(np.maximum(below, p * (len(Z) - p) - below) / (p * (len(Z) - p)))
+    R, Z = (A - A.mean(axis=0) for A in (R, Z))
+    size = np.linalg.norm(R, axis=0)[:, None] * np.linalg.norm(Z, axis=0)
+    return np.asarray(np.abs(R.T @ Z) / np.where(size > 0, size, 1.0))
