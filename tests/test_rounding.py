@@ -1,8 +1,11 @@
 """The estimate of what rounding puts back, against a certificate of the rounded rows themselves."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 
 import expunge as ex
 from expunge.inputs import check_concept, check_rows
@@ -157,3 +160,22 @@ def test_classes_that_alternate_are_seen_in_both_halves():
     X[:, 0] += 0.8 * y + 2000
     with pytest.warns(ex.RoundingShows):
         ex.OracleLEACE().fit(X.astype(np.float16), y)
+
+
+@pytest.mark.parametrize("name", ["RLACE", "LEACE"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_rounding_of_fewer_rows_than_columns_is_said(name, dtype):
+    """A line meets all rows: rounding to float16 is enough for it to tell them perfectly."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = (100 + 40 * rng.random((200, 1000)) + np.outer(y, rng.random(1000))).astype(dtype)
+    eraser = ex.ERASERS[name]()
+    if dtype == np.float16:
+        with pytest.warns(ex.RoundingShows):
+            eraser.fit(X, y)
+        Z = eraser.transform(X).astype(float)
+        assert LinearRegression().fit(Z, y).score(Z, y) > 0.99
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ex.RoundingShows)
+            eraser.fit(X, y)

@@ -298,3 +298,87 @@ def test_a_few_rows_that_agree_in_single_precision_do_not_cost_all_others():
     F[:10_000], g[:10_000] = X[:10_000], y[:10_000]
     a = ex.audit(erasure, X_test=F, y_test=g, probes=["linear discriminant"])
     assert a.to_dict()["data"]["n_undecided"] > 80_000
+
+
+# -- what is said beside -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_labels_in_another_order_show_nothing(rank):
+    """Shuffled, no probe finds them before or after: "at chance", even of an erasure of nothing."""
+    rng = np.random.default_rng(0)
+    X, y = draw(rng, 24_000, d=5)
+    e = ex.LEACE().fit(X[:4000], y[:4000]).erasure_ if rank else ex.Erasure.identity(5)
+    right = ex.audit(e, X_test=X[4000:], y_test=y[4000:], probes=LINEAR[1:], fresh=True)
+    mixed = ex.audit(
+        e, X_test=X[4000:], y_test=rng.permutation(y[4000:]), probes=LINEAR[1:], fresh=True
+    )
+    assert right.fresh_rows.before["linear"].status == "found"
+    assert not any("in their order" in text for text in right.verdict.warnings)
+    assert mixed.verdict.linear != "found"
+    assert any("in their order" in text for text in mixed.verdict.warnings)
+    assert "They did not find it before the erasure either" in mixed.verdict.headline
+
+
+def test_bits_are_no_more_than_there_are():
+    rng = np.random.default_rng(1)
+    X, y = draw(rng, 60, d=30)
+    a = ex.audit(ex.Erasure.identity(30), X_test=X, y_test=y, fresh=True, probes="linear")
+    probes = a.fresh_rows.after["linear"].probes
+    alone = [probe.intervals["bits"].high for probe in probes if "bits" in probe.intervals]
+    assert max(alone) > 1
+    bits = a.fresh_rows.after["linear"].bits
+    share = y.mean()
+    assert 0 <= bits.low <= bits.value <= bits.high
+    assert bits.high <= -(share * np.log2(share) + (1 - share) * np.log2(1 - share)) + 1e-12
+    for line in str(a).splitlines():
+        assert len(line) <= 100
+
+
+def test_the_least_change_is_not_that_of_maps_that_are_told_the_concept():
+    rng = np.random.default_rng(2)
+    X, y = draw(rng, 600, d=5)
+    least = {}
+    for eraser in (ex.LEACE(), ex.OracleLEACE()):
+        a = ex.audit(
+            eraser.fit(X[:300], y[:300]), X[:300], y[:300], X[300:], y[300:], probes=LINEAR[1:]
+        )
+        least[type(eraser).__name__] = a.to_dict()["damage"]["least_change"]
+    assert least["LEACE"] > 0
+    assert least["OracleLEACE"] is None
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_whole_numbers_beside_classes_are_numbers_in_both_parts(frame):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    X, g = draw(rng, 1200, d=5)
+    age = rng.integers(20, 60, 1200)
+    X[:, 1] += age / 10
+    both = pd.DataFrame({"g": g, "age": age}) if frame else {"g": g, "age": age}
+
+    def part(rows):
+        return both[rows] if frame else {name: column[rows] for name, column in both.items()}
+
+    kinds = {"age": "continuous"}
+    e = ex.LEACE(concept_type=kinds).fit(X[:600], part(slice(600)))
+    for concept_type in ("auto", kinds):
+        a = ex.audit(
+            *(e, X[:600], part(slice(600)), X[600:], part(slice(600, None))),
+            concept_type=concept_type,
+            probes="linear",
+        )
+        assert a.to_dict()["concept"]["kind"] == "continuous"
+
+
+@pytest.mark.parametrize("how", ["half", "digits"])
+def test_rows_that_were_erased_before_are_known_by_few_digits_too(how):
+    rng = np.random.default_rng(4)
+    X, y = draw(rng, 2000, d=30)
+    e = ex.LEACE().fit(X[:1000], y[:1000]).erasure_
+    Z = e.transform(X[1000:])
+    Z = Z.astype(np.float16).astype(np.float32) if how == "half" else Z.round(3)
+    said = ex.audit(e, X_test=Z, y_test=y[1000:], probes=LINEAR[1:]).verdict.warnings
+    assert any("as if they had been erased before" in text for text in said)
+    said = ex.audit(e, X_test=X[1000:], y_test=y[1000:], probes=LINEAR[1:]).verdict.warnings
+    assert not any("as if they had been erased before" in text for text in said)

@@ -13,7 +13,7 @@ from expunge.linalg import Array
 __all__ = ["warning_of_erased"]
 
 ROWS = 1_000  # looked at
-STILL = 1e-3  # spreads of a column that rows written with few digits move by
+STILL = 5e-3  # spreads of a column that rows written with few digits move by
 MOVES = 1e-2  # spreads that the same erasure moves rows of noise by
 
 

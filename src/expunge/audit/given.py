@@ -266,7 +266,7 @@ def _checked_part(
                 owner="An audit",
             )
     else:
-        concept = _in_codes_of(first.concept, y, n, f"y_{name}")
+        concept = _in_codes_of(first.concept, y, n, f"y_{name}", concept_type)
         if first.task is not None:
             task = _in_codes_of(first.task, own["task"], n, f"task of the {which} rows")
     if rows.dtype == np.float16:
@@ -279,9 +279,10 @@ def _ids(ids: Any, n: int, name: str) -> NDArray[Any]:
     found = np.asarray(ids)
     if found.shape != (n,):
         raise InputError(
-            f"ids must name every row of X_{name}",
+            f"ids (or groups) must name every row of X_{name}",
             f"shape {found.shape} for {n} rows",
-            "Pass one id per row; rows that belong together may share one",
+            "Pass one id per row, of training and test rows as a pair (ids_train, ids_test); rows "
+            "that belong together may share one",
         )
     missing = np.array([value is None or value != value for value in found.tolist()], dtype=bool)
     missing |= np.array([str(value) in MISSING for value in found], dtype=bool)
@@ -453,10 +454,12 @@ def _pair(given: Any, both: bool, name: str, *, lone_is_test: bool = False) -> t
     )
 
 
-def _in_codes_of(concept: Concept, y: Any, n: int, name: str) -> Concept:
+def _in_codes_of(
+    concept: Concept, y: Any, n: int, name: str, of_several: ConceptType = "auto"
+) -> Concept:
     """Labels of the test rows in the codes of the training rows."""
     several = split_concepts(y, n) is not None
-    kind: ConceptType = "auto" if several else concept.kind
+    kind: ConceptType = of_several if several else concept.kind
     found = check_concept(y, n, concept_type=kind, name=name, whole=False)
     return match_labels(
         found,

@@ -67,6 +67,9 @@ Guarantee = Literal[
 ]
 
 
+HALF = 1e-4  # relative rounding from which a type is one of half precision
+PUT_BACK = 1e-3  # share of the loss without x below which rounding puts nothing back
+
 ERASERS: dict[str, type[BaseEraser]] = {}
 
 
@@ -542,17 +545,32 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _caution_of_rounding(self, erasure: Map, data: Data, moments: Moments) -> None:
         """Warn where rows of a narrow type will show the concept once they are rounded to it."""
-        back = rounding_shows(erasure, data.rows, data.concept, data.weights, moments=moments)
-        if back is not None and back.shows:
+        back = self._put_back(erasure, data, moments)
+        if back > 0:
             warnings.warn(
                 RoundingShows(
                     "The concept is erased, but rounding the erased rows to the type of X puts "
-                    f"about {100 * back.gap / back.bound:.2g} % of it back: some columns lie far "
-                    "from zero for their spread. Transform X in a wider type, or subtract the "
-                    "mean of each column first; certify(..., as_transformed=True) measures it"
+                    f"about {100 * back:.2g} % of it back: some columns lie far from zero for "
+                    "their spread, or there are no more rows than columns. Transform X in a wider "
+                    "type, or subtract the mean of each column first; certify(..., "
+                    "as_transformed=True) measures it"
                 ),
                 stacklevel=4,
             )
+
+    def _put_back(self, erasure: Map, data: Data, moments: Moments) -> float:
+        """The share of what there was to know that rounding to the type of the rows puts back."""
+        rows, concept, w = data.rows, data.concept, data.weights
+        few = rows.n_samples <= rows.n_features  # a line meets all of them at once
+        if few and rows.eps > HALF and isinstance(erasure, Erasure):
+            clean = MappedRows(
+                rows, lambda A, which: rows.rounded(erasure.transform(A.astype(np.float64)))
+            )
+            same = Erasure.identity(rows.n_features)
+            proof = certify(clean, concept, same, self._loss(moments), weights=w)
+            return proof.gap / proof.bound if proof.gap > PUT_BACK * proof.bound else 0.0
+        back = rounding_shows(erasure, rows, concept, w, moments=moments, tol=PUT_BACK)
+        return back.gap / back.bound if back is not None and back.shows else 0.0
 
     def _map(self, seen: Statistics, solution: Solution) -> Map:
         """The map of a solution, at the strength asked for."""
