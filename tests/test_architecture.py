@@ -48,7 +48,7 @@ STREET = [
         "maps",
         "shrinkage",
     ],
-    ["rounding"],
+    ["rounding", "likeness"],
     ["game"],
     ["pooling"],
     ["folding", "free_form"],

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expunge import fingerprint, parallel
-from expunge.audit.repeats import hashed
 from expunge.fingerprint import SIZE, Fingerprint
+from expunge.rows.equal_rows import hashed
 
 
 def rows(n, d=12, seed=0):

@@ -16,6 +16,7 @@ __all__ = [
     "NothingLeft",
     "NumbersAsClasses",
     "PoolDiffers",
+    "PoolRepeats",
     "RankTruncated",
     "RoundingShows",
     "RowsStretched",
@@ -139,3 +140,7 @@ class OnlyLinear(UserWarning):
 
 class PoolDiffers(UserWarning):
     """Rows with and without labels, passed to one fit, are not of one population."""
+
+
+class PoolRepeats(UserWarning):
+    """Many rows without labels are labelled rows too, or copies: they teach a fit nothing."""

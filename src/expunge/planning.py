@@ -16,6 +16,7 @@ n rows of the pilot reach it; it is not believed to rise beyond the size of the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -30,12 +31,13 @@ from expunge.audit.residue import recall
 from expunge.audit.separation import LabelledSample, Separation, separations
 from expunge.concept import Concept
 from expunge.erasers.pooled_fit import check_groups
-from expunge.errors import InputError
+from expunge.errors import InputError, PoolRepeats
 from expunge.inputs import check_concept, check_number, check_rng, check_rows
 from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.widths import check_width
 from expunge.plotting import new_axes
 from expunge.pooling.cross_fitting import cross_fit
+from expunge.pooling.different_rows import different_rows, what_does_not_count
 from expunge.pooling.sharpened import design_effect, influence_of
 from expunge.rows.base import Rows
 
@@ -64,7 +66,7 @@ class LabelPlan:
     with_pool, with_pool_low, with_pool_high : int or None
         The same with rows that have no labels; None without any.
     pool : int
-        How many of these there are.
+        How many of these there are that count.
     table : tuple of (int, float, float or None)
         Labels, and the balanced accuracy to expect without and with the pool.
     separation : float
@@ -157,7 +159,8 @@ def plan_labels(
     target : float
         Balanced accuracy that a linear probe on new rows is to stay below, over chance.
     unlabelled : int, array or Rows, optional
-        Rows without labels that will be there, or how many.
+        Rows without labels that will be there, or how many. Of rows, those count that are different
+        and not in the pilot; of a file, 20,000 are looked at for that.
     groups : array of shape (n,), optional
         What the rows of the pilot belong to, where several belong to one.
     concept_type : {"auto", "classes", "labels"}
@@ -203,7 +206,7 @@ def plan_labels(
             f"{rows.n_samples} rows of {rows.n_features} columns",
             "Label some more rows than there are columns, or take fewer columns (PCA)",
         )
-    size, design = _pool_size(unlabelled, rows.n_features), 1.0
+    size, design = _pool_size(unlabelled, rows), 1.0
     if together is not None:
         design = design_effect(rows, concept, moments, None, together)
     fewest = _fewest(min(part.variance for part in parts))
@@ -286,15 +289,18 @@ def _followed(
     return min(max(a.zf, 0.0) ** 2 / (a.zz * a.ff), 1.0) if a.zz * a.ff > 0 else 0.0
 
 
-def _pool_size(unlabelled: Any, n_features: int) -> int:
+def _pool_size(unlabelled: Any, pilot: Rows) -> int:
     if unlabelled is None:
         return 0
     if isinstance(unlabelled, int | np.integer):
         check_number(int(unlabelled), "unlabelled", least=0, whole=True)
         return int(unlabelled)
     pool = check_rows(unlabelled, name="unlabelled", least=1)
-    check_width(pool.n_features, n_features, by="The pilot")
-    return pool.n_samples
+    check_width(pool.n_features, pilot.n_features, by="The pilot")
+    size = different_rows(pilot, pool)
+    if said := what_does_not_count(pool.n_samples, size):
+        warnings.warn(PoolRepeats(said), stacklevel=3)
+    return size
 
 
 def expected_share_left(d: int, erased: int, kappa: float) -> float:

@@ -8,10 +8,10 @@ import pytest
 import expunge as ex
 from expunge.audit import Sizes
 from expunge.audit.given import gather
-from expunge.audit.repeats import hashed, numbered, row_hashes
 from expunge.inputs import check_concept, check_rows
 from expunge.moments import Moments
 from expunge.rows import lazy_rows
+from expunge.rows.equal_rows import hashed, numbered, row_hashes
 from expunge.rows.lazy_rows import ChangedRows, JoinedRows, SelectedRows, extent
 
 

@@ -32,6 +32,7 @@ from expunge.audit.residue import Residue, residue_of_fit
 from expunge.audit.roles import REASONS, Roles, roles_of
 from expunge.audit.sampling import too_few
 from expunge.audit.task_rates import fairness_section
+from expunge.audit.unlike_fit import warning_of_unlike, without_excuse
 from expunge.audit.verdict import verdict_of, warning_of_unreadable
 from expunge.audit.written_columns import (
     headline_of_written,
@@ -186,7 +187,8 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
     tell("certificates")
     proofs = _certificates(given, roles, terms.seed)
     tell("expected residue")
-    facts = fit_facts(given, roles, proofs.get("train"))
+    unlike = warning_of_unlike(given)
+    facts = without_excuse(fit_facts(given, roles, proofs.get("train")), unlike)
     residue = _residue(given, roles, facts, fresh)
     tell("clusters and pictures")
     dependence = dependence_of(given, roles)
@@ -230,6 +232,7 @@ def _run(given: Given, roles: Roles, terms: Terms, named: Any) -> Audit:
                 (
                     warning_of_erased(given, terms.seed),
                     "" if fresh is None else warning_of_unreadable(fresh),
+                    unlike,
                     *_of_rounding(given),
                     *warnings_of_written(written),
                     *dependence.warnings,

@@ -171,7 +171,8 @@ def _looks(given: Given, part: AuditedRows, *, claimed: bool = False) -> Resembl
         return "none"
     n, record = given.meta.get("n"), given.meta.get("fit") or {}
     pool = given.meta.get("pool") or {}
-    everything = n + pool["n_pool"] if n is not None and pool.get("share") else n
+    others = pool.get("n_different") or pool.get("n_pool", 0)  # copies are no further rows
+    everything = n + others if n is not None and pool.get("share") else n
     looks = resemblance(part, given.subject, everything, claimed=claimed)
     if looks == "none" and claimed and n == len(part) and record.get("effective_n", n) < SAME * n:
         return "unclear"  # of a fit with weights the means of its rows say nothing

@@ -86,9 +86,9 @@ def apply(
     from expunge.commands.erasure_files import load_erasure
     from expunge.commands.guard import say
     from expunge.commands.labelled_table import names_of, open_known
-    from expunge.commands.likeness import unlikeness
     from expunge.commands.row_bar import row_bar
     from expunge.files import rewrite
+    from expunge.likeness import unlikeness
     from expunge.rows.chunked import ChunkedRows
 
     check_target(json_file, streams=True)

@@ -140,10 +140,10 @@ def fit(
     from expunge.commands.guard import say
     from expunge.commands.info import describe
     from expunge.commands.labelled_table import Asked, names_of, open_table, pool_of_table
-    from expunge.commands.likeness import first_rows
     from expunge.commands.method_settings import make_eraser, parse_settings
     from expunge.commands.row_bar import row_bar
     from expunge.files import open_file
+    from expunge.likeness import first_rows
 
     check_erasure_name(out)
     check_targets(out, inputs=[vectors])

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.erasers.statistics import Data, Statistics
-from expunge.errors import InputError, PoolDiffers
+from expunge.errors import InputError, PoolDiffers, PoolRepeats
 from expunge.inputs import check_rows
 from expunge.inputs.columns import by_name
 from expunge.inputs.matrices import as_numpy
 from expunge.inputs.missing import has_label
 from expunge.inputs.widths import check_width
 from expunge.pooling.cross_fitting import cross_fit
+from expunge.pooling.different_rows import NewRows, what_does_not_count
 from expunge.pooling.membership import told_apart
 from expunge.pooling.sharpened import design_effect, influence_of, sharpen
 from expunge.rows.base import Rows
@@ -121,10 +122,18 @@ def pooled(seen: Statistics, data: Data, pool: Rows, *, second: bool) -> Statist
     rng, rows, groups = np.random.default_rng(0), data.rows, data.groups
     models = cross_fit(rows, data.concept, seen.moments, data.weights, groups, rng)
     influence = influence_of(rows, data.concept, models.own, seen.moments, data.weights, groups)
-    found = sharpen(seen.moments, influence, models, pool, second=second)
+    new = NewRows(rows)
+    found = sharpen(seen.moments, influence, models, pool, second=second, new=new)
+    record, known = found.record, seen.seen
+    if known is not None and found.seen is not None:
+        known = known.merge(found.seen)
+    if record.n_different is not None and (
+        said := what_does_not_count(record.n_pool, record.n_different)
+    ):
+        warnings.warn(PoolRepeats(said), stacklevel=4)
     auc, sure = told_apart(rows, pool, rng)
     if sure:
-        used = f"λ = {found.record.share:.2g}" if found.record.share else "they are not used"
+        used = f"λ = {record.share:.2g}" if record.share else "they are not used"
         warnings.warn(
             PoolDiffers(
                 "Rows with and without labels are not of one population: a linear classifier "
@@ -137,8 +146,8 @@ def pooled(seen: Statistics, data: Data, pool: Rows, *, second: bool) -> Statist
         seen,
         moments=found.moments,
         labelled=seen.moments,
-        seen=None if seen.seen is None else seen.seen.merge(found.seen),
-        pool=found.record,
+        seen=known,
+        pool=record,
     )
 
 

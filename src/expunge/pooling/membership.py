@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 
 from expunge.rows.base import Rows
+from expunge.rows.dense import DenseRows
+from expunge.rows.equal_rows import by_chance, numbered
 
 __all__ = ["told_apart"]
 
@@ -43,23 +45,30 @@ def told_apart(labelled: Rows, pool: Rows, rng: np.random.Generator) -> tuple[fl
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.model_selection import (
+        StratifiedGroupKFold,
+        StratifiedKFold,
+        cross_val_predict,
+    )
 
     parts = [_sample(rows, rng) for rows in (labelled, pool)]
     X = np.vstack(parts)
+    same = numbered(DenseRows(X))
+    copied = same.max() + 1 < len(X) and not by_chance(DenseRows(X))
     spread = X.std(axis=0)
     X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     side = np.repeat([0, 1], [len(part) for part in parts])
-    folds = min(5, *np.bincount(side))
+    n, m = (len(np.unique(same[side == k])) if copied else len(parts[k]) for k in (0, 1))
+    folds = min(5, n, m)
     if folds < 2:
         return 0.5, False
     model = LogisticRegression(C=1 / (0.1 * len(X)), max_iter=100, class_weight="balanced")
-    cut = StratifiedKFold(folds, shuffle=True, random_state=int(rng.integers(2**31)))
+    rule = StratifiedGroupKFold if copied else StratifiedKFold  # copies are never on both sides
+    cut = rule(folds, shuffle=True, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a classifier that stops early will do
-        scores = cross_val_predict(model, X, side, cv=cut, method="decision_function")
+        scores = cross_val_predict(model, X, side, groups=same, cv=cut, method="decision_function")
     auc = float(roc_auc_score(side, scores))
-    n, m = (len(part) for part in parts)
     error = np.sqrt((n + m + 1) / (12 * n * m))  # of ranks that tell nothing
     return auc, bool(auc - 0.5 > max(SURE * error, WORTH))
 

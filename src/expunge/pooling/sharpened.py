@@ -11,9 +11,10 @@ g = x̃z̃ᵀ, h = x̃f̃ᵀ for each row, the trace of its variance is
 
     (‖g‖² - 2ω ⟨g, h⟩ + ω² ‖h‖²)_n / n + ω² ‖h‖²_N / N + ω² bias²,
 
-and ω is where that is least. In the terms of prediction-powered inference (Angelopoulos et al.
-2023) ω = λ N/(n + N), with λ from 0, labelled rows alone, to 1. The bias is what the bracket shows
-beyond chance, where the pool is another population.
+and ω is where that is least. N counts the rows of the pool that are different, and no labelled ones
+(`expunge.pooling.different_rows`). In the terms of prediction-powered inference (Angelopoulos et
+al. 2023) ω = λ N/(n + N), with λ from 0, labelled rows alone, to 1. The bias is what the bracket
+shows beyond chance, where the pool is another population.
 
 Often predictions may as well stand in for the labels that are not there,
 
@@ -43,6 +44,7 @@ from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array, range_basis
 from expunge.moments import Moments
 from expunge.pooling.cross_fitting import CrossFit
+from expunge.pooling.different_rows import NewRows
 from expunge.rows.base import Rows
 
 __all__ = ["Influence", "PoolRecord", "Sharpened", "design_effect", "influence_of", "sharpen"]
@@ -71,6 +73,9 @@ class PoolRecord:
         to the variance of labelled rows alone.
     corrected : bool
         Whether predictions were corrected by the labels, Â(ω); else they stand in for labels, B(ω).
+    n_different : int or None
+        Rows of the pool that are different from each other and from the labelled ones: the others
+        teach nothing. None in records of old versions.
     """
 
     n_labelled: int
@@ -80,20 +85,20 @@ class PoolRecord:
     gain: float
     bias: float
     corrected: bool = True
+    n_different: int | None = None
 
     def to_meta(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
+        rows, n = f"{self.n_pool:,} rows without labels", self.n_different
+        if n is not None and n < self.n_pool:
+            rows += f", of which {n:,} are different and not among the labelled ones,"
         if self.share == 0:
-            return (
-                f"{self.n_pool:,} rows without labels were of no use: "
-                "the fit is that of the labelled rows alone"
-            )
+            return f"{rows} were of no use: the fit is that of the labelled rows alone"
         return (
-            f"{self.n_pool:,} rows without labels make {self.n_labelled:,} labels worth "
-            f"{self.n_labelled / self.variance:,.0f}"
+            f"{rows} make {self.n_labelled:,} labels worth {self.n_labelled / self.variance:,.0f}"
         )
 
 
@@ -266,17 +271,23 @@ class Sharpened:
     moments : Moments
         Of all rows, with the sharpened covariance; those of the labelled rows where λ = 0.
     record : PoolRecord
-    seen : Fingerprint
-        Of the pool.
+    seen : Fingerprint or None
+        Of the pool without labelled rows; None if there are no others.
     """
 
     moments: Moments
     record: PoolRecord
-    seen: Fingerprint = field(repr=False)
+    seen: Fingerprint | None = field(repr=False)
 
 
 def sharpen(
-    labelled: Moments, influence: Influence, models: CrossFit, pool: Rows, *, second: bool
+    labelled: Moments,
+    influence: Influence,
+    models: CrossFit,
+    pool: Rows,
+    *,
+    second: bool,
+    new: NewRows | None = None,
 ) -> Sharpened:
     """One pass over the pool, then the share λ and the moments.
 
@@ -291,6 +302,8 @@ def sharpen(
         Without labels.
     second : bool
         Whether the d x d matrix is wanted.
+    new : NewRows, optional
+        Knows which rows of the pool are labelled ones; by default none are looked for.
 
     Returns
     -------
@@ -298,6 +311,8 @@ def sharpen(
     """
     found, prints, spread = [], [], 0.0
     for _, X in pool.arrays():
+        if new is not None and not len(X := new.of(X)):
+            continue
         each = models.each(X)
         F = each.mean(axis=0)
         found.append(Moments.of(X, Concept.of_numbers(np.hstack(list(each))), second=second))
@@ -307,13 +322,18 @@ def sharpen(
         length = np.einsum("ij,ij->i", away, away)
         spread += float(length @ np.sum((F - models.own.mean(axis=0)) ** 2, axis=1))
         found, prints = [reduce(Moments.merge, found)], [reduce(Fingerprint.merge, prints)]
-    there = found[0]
-    u, N, n = labelled.spreads[:, None], there.n, labelled.n
+    seen_rows = prints[0] if prints else None
+    n, total = labelled.n, found[0].n if new is None else new.seen
+    N = total if new is None else new.count(pool, seen_rows)
+    if not found or N == 0:
+        record = PoolRecord(n, total, 0.0, 1.0, models.gain, 0.0, True, N)
+        return Sharpened(labelled, record, seen_rows)
+    there, u = found[0], labelled.spreads[:, None]
     by_model = np.stack(np.split(there.cov_xz, len(models.coef), axis=1))
     imputed = by_model.mean(axis=0)
     apart = influence.f - imputed
     own = influence.across((imputed / u).T)
-    pp = max(spread / N - float(np.sum(own**2)), 0.0) / N
+    pp = max(spread / there.n - float(np.sum(own**2)), 0.0) / N
     chance = influence.ff + pp
     seen = float(np.sum(influence.across((apart / u).T) ** 2))
     limit = float(scipy.stats.chi2.isf(LEVEL, influence.freedom)) / influence.freedom
@@ -327,12 +347,12 @@ def sharpen(
         omega, variance, corrected = 0.0, 1.0, True
     share = min(omega * (n + N) / N, 1.0)
     bias /= max(influence.zz, 1e-300)
-    record = PoolRecord(n, N, share, variance, models.gain, bias, corrected)
+    record = PoolRecord(n, total, share, variance, models.gain, bias, corrected, N)
     if omega == 0:
-        return Sharpened(labelled, record, prints[0])
+        return Sharpened(labelled, record, seen_rows)
     subtracted = apart if corrected else labelled.cov_xz - imputed
     covariance = labelled.cov_xz - omega * subtracted
-    return Sharpened(_all_rows(labelled, there, covariance), record, prints[0])
+    return Sharpened(_all_rows(labelled, there, covariance), record, seen_rows)
 
 
 def _best(a: Influence, pool: float, bias: float) -> tuple[float, float]:

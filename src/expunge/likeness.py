@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expunge.files.table import VectorFile
 from expunge.maps import Map
 
-__all__ = ["first_rows", "unlikeness"]
+__all__ = ["ROWS", "first_rows", "unlikeness", "unlikeness_of_rows"]
 
 ROWS = 4096  # looked at
 SCALE = 2.0  # times as wide, or as narrow, are other vectors
@@ -20,8 +21,6 @@ NOISE = 3.0  # standard errors of a mean
 
 def unlikeness(erasure: Map, file: VectorFile) -> str:
     """In which way the first vectors of a file differ from those of the fit; empty if they do not.
-
-    Compared are the mean, by its distance in spreads of a row around it, and that spread itself.
 
     Parameters
     ----------
@@ -33,8 +32,36 @@ def unlikeness(erasure: Map, file: VectorFile) -> str:
     -------
     str
     """
-    known = _known(erasure)
     X = next((np.asarray(X, dtype=np.float64) for _, X in file.blocks(ROWS)), None)
+    return unlikeness_of_rows(erasure, X)
+
+
+def unlikeness_of_rows(erasure: Map, X: NDArray[np.float64] | None) -> str:
+    """The same of some rows.
+
+    Compared are the mean, by its distance in spreads of a row around it, and that spread itself.
+
+    Parameters
+    ----------
+    erasure : Erasure or ConditionalErasure
+    X : array of shape (n, d), or None
+        Without any nothing is said.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import expunge as ex
+    >>> from expunge.likeness import unlikeness_of_rows
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> e = ex.LEACE().fit(X, np.arange(200) % 2).erasure_
+    >>> unlikeness_of_rows(e, X), unlikeness_of_rows(e, 5 * X)
+    ('', 'they spread 5 times as far')
+    """
+    known = _known(erasure)
     if known is None or X is None or not np.isfinite(X).all():
         return ""
     mean, spread = known
