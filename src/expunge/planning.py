@@ -313,12 +313,12 @@ def expected_share_left(d: int, erased: int, kappa: float) -> float:
     -------
     float
     """
-    mean = kappa / 2
+    mean, left = kappa / 2, max(d - erased, 0)  # classes may have more contrasts than columns
     low, high = (max(0, int(mean + s * (12 * np.sqrt(mean) + 40))) for s in (-1, 1))
     if high - low > 200_000:  # the spread of J is nothing beside its mean
-        return (d - erased) / (d + kappa)
+        return left / (d + kappa)
     J = np.arange(low, high + 1)
-    return float((d - erased) * np.sum(scipy.stats.poisson.pmf(J, mean) / (d + 2 * J)))
+    return float(left * np.sum(scipy.stats.poisson.pmf(J, mean) / (d + 2 * J)))
 
 
 def _accuracy(part: Separation, n: float, classes: int, share: float | None) -> float:
