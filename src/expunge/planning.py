@@ -34,6 +34,7 @@ from expunge.errors import InputError
 from expunge.inputs import check_concept, check_number, check_rng, check_rows
 from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.widths import check_width
+from expunge.number_text import short
 from expunge.plotting import new_axes
 from expunge.pooling.cross_fitting import cross_fit
 from expunge.pooling.sharpened import design_effect, influence_of
@@ -99,7 +100,9 @@ class LabelPlan:
         return asdict(self)
 
     def __str__(self) -> str:
-        said = [f"For a linear probe on new rows at {100 * self.target:.3g} % (balanced accuracy):"]
+        said = [
+            f"For a linear probe on new rows at {short(100 * self.target, 3)} % (balanced accuracy):"
+        ]
         if self.before is not None and self.before <= self.target:
             found = f"by the pilot, such a probe is at {100 * self.before:.1f} % now"
             said.append(f"  met before anything is erased: {found}")

@@ -9,6 +9,7 @@ import numpy as np
 from expunge.errors import NothingLeft, RowsStretched, UnitsMatter
 from expunge.game.kept import Kept
 from expunge.moments import Moments
+from expunge.number_text import short
 
 __all__ = ["caution_of_stretching", "caution_of_units", "caution_of_what_is_left"]
 
@@ -30,7 +31,7 @@ def caution_of_what_is_left(who: str, moments: Moments, kept: Kept, *, stackleve
         parts, remedy = WIDE[moments.kind]
         warnings.warn(
             NothingLeft(
-                f"{who} leaves {100 * kept.average:.2g} % of the variance of "
+                f"{who} leaves {short(100 * kept.average)} % of the variance of "
                 "the average column: all rows become nearly the same row. The "
                 f"concept ({len(moments.labels)} {parts}) spans what the "
                 f"{kept.n_features} columns hold. {remedy}, or a lower rank"
@@ -44,8 +45,8 @@ def caution_of_stretching(who: str, kept: Kept, *, stacklevel: int) -> None:
     if kept.average > MUCH:
         warnings.warn(
             RowsStretched(
-                f"{who} makes the variance of the average column {kept.average:.2g} times what it "
-                "was: the task lies next to the concept, and keeping one without the other "
+                f"{who} makes the variance of the average column {short(kept.average)} times what "
+                "it was: the task lies next to the concept, and keeping one without the other "
                 "stretches the rows. Take LEACE, which never does, or a task less like the concept"
             ),
             stacklevel=stacklevel + 1,
@@ -62,7 +63,7 @@ def caution_of_units(who: str, moments: Moments, *, stacklevel: int) -> None:
         warnings.warn(
             UnitsMatter(
                 f"{who} depends on the units of the columns, and their spreads "
-                f"differ by a factor of {spreads.max() / spreads.min():.2g}: the widest column "
+                f"differ by a factor of {short(spreads.max() / spreads.min())}: the widest column "
                 "decides what is erased. Standardise the columns first, or take LEACE() or "
                 "RLACE(scale='std'), which do not depend on units"
             ),
