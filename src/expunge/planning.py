@@ -100,9 +100,8 @@ class LabelPlan:
         return asdict(self)
 
     def __str__(self) -> str:
-        said = [
-            f"For a linear probe on new rows at {short(100 * self.target, 3)} % (balanced accuracy):"
-        ]
+        target = f"{short(100 * self.target, 3)} % (balanced accuracy)"
+        said = [f"For a linear probe on new rows at {target}:"]
         if self.before is not None and self.before <= self.target:
             found = f"by the pilot, such a probe is at {100 * self.before:.1f} % now"
             said.append(f"  met before anything is erased: {found}")
