@@ -353,3 +353,15 @@ def test_other_suggestions_quote_names_too(people, run, refused):
     assert "Write 'my labels.csv:a', say" in refused(
         *fit[:3], "my labels.csv", "-o", "g.safetensors"
     )
+
+
+@pytest.mark.parametrize("more", [(), ("--missing", "drop"), ("--engine", "dask")])
+def test_a_column_of_lists_is_no_label(more, people, run, refused):
+    people.write("t.parquet", several=pa.array([[k % 2, 1] for k in range(len(people.X))]))
+    fit = ("fit", "t.parquet", "--vectors", "embedding", "-m", "leace", "-o", "g.safetensors")
+    said = refused(*fit, "-c", "several", *more)
+    assert "holds lists, and a label is one value" in said
+    assert "Make a column of each place of the lists" in said
+    if not more:
+        assert "--concept several holds lists" in said
+        assert "--groups holds lists" in refused(*fit, "-c", "gender", "--groups", "several")
