@@ -23,18 +23,27 @@ WIDE = {  # what a concept that spans everything has too many of, and what to do
     "labels": ("labels", "Take fewer labels"),
     "continuous": ("columns", "Take fewer columns of the concept"),
 }
+LEAST = {"classes": 2, "labels": 1, "continuous": 1}  # of which there cannot be fewer
+ALONE = "To keep anything, more columns are needed: name them by vectors=, if a table has them"
+SPANNED = (
+    "Take more columns, which do not follow the concept, or a lower rank where that is above 1"
+)
 
 
 def caution_of_what_is_left(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
     """Warn where an erasure leaves next to nothing of the rows."""
     if kept.average < LITTLE:
-        parts, remedy = WIDE[moments.kind]
+        d, (parts, remedy) = kept.n_features, WIDE[moments.kind]
+        remedy, held = f"{remedy}, or a lower rank", f"{d} columns hold"
+        if d == 1:
+            remedy, held = ALONE, "only column holds"
+        elif len(moments.labels) <= LEAST[moments.kind]:
+            remedy = SPANNED
         warnings.warn(
             NothingLeft(
                 f"{who} leaves {short(100 * kept.average)} % of the variance of "
                 "the average column: all rows become nearly the same row. The "
-                f"concept ({len(moments.labels)} {parts}) spans what the "
-                f"{kept.n_features} columns hold. {remedy}, or a lower rank"
+                f"concept ({len(moments.labels)} {parts}) spans what the {held}. {remedy}"
             ),
             stacklevel=stacklevel + 1,
         )
