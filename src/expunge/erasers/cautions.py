@@ -25,9 +25,7 @@ WIDE = {  # what a concept that spans everything has too many of, and what to do
 }
 LEAST = {"classes": 2, "labels": 1, "continuous": 1}  # of which there cannot be fewer
 ALONE = "To keep anything, more columns are needed: name them by vectors=, if a table has them"
-SPANNED = (
-    "Take more columns, which do not follow the concept, or a lower rank where that is above 1"
-)
+SPANNED = "Take more columns that do not follow the concept, or a lower rank if it is above 1"
 
 
 def caution_of_what_is_left(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
