@@ -175,3 +175,22 @@ def test_a_plan_allows_for_a_rare_class_that_varies_more():
     found = [ex.RLACE().fit(*draw(plan.labels)).transform(Z) for _ in range(15)]
     gaps = [separations(ex.Moments.of(A, check_concept(new, len(new))))[1].squared for A in found]
     assert np.mean(norm.cdf(np.sqrt(gaps) / 2)) == pytest.approx(0.56, abs=0.012)
+
+
+@pytest.mark.parametrize(
+    ("classes", "d", "shares"), [(8, 6, "even"), (8, 5, "even"), (30, 20, "power")]
+)
+def test_more_contrasts_than_columns_leave_nothing_to_plan_for(classes, d, shares):
+    """Classes that span all columns are erased with them: chance is all that is left."""
+    rng = default_rng(0)
+    weight = np.ones(classes) if shares == "even" else 1 / np.arange(1, classes + 1)
+    y = rng.choice(classes, 3000, p=weight / weight.sum())
+    X = rng.normal(size=(3000, d)) + rng.normal(size=(classes, d))[y]
+    plan = ex.plan_labels(X, y, 0.2)
+    assert plan.labels == plan.labels_low == plan.labels_high == plan.fewest
+    assert [alone for _, alone, _ in plan.table] == pytest.approx([1 / classes] * len(plan.table))
+    assert f"{100 / classes:.1f} %" in str(plan)
+
+
+def test_no_share_is_left_where_all_directions_are_erased():
+    assert expected_share_left(5, 7, 10.0) == expected_share_left(5, 7, 1e9) == 0

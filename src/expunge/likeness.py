@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from expunge.files.table import VectorFile
 from expunge.maps import Map
+from expunge.number_text import short
 
 __all__ = ["ROWS", "first_rows", "unlikeness", "unlikeness_of_rows"]
 
@@ -71,11 +72,11 @@ def unlikeness_of_rows(erasure: Map, X: NDArray[np.float64] | None) -> str:
     found = []
     away = float(np.linalg.norm(X.mean(axis=0) - mean)) / typical
     if away > FAR + NOISE / np.sqrt(len(X)):
-        found.append(f"their mean lies {away:.2g} spreads from that of the fit")
+        found.append(f"their mean lies {short(away)} spreads from that of the fit")
     if len(X) > 1:
         ratio = float(np.linalg.norm(X.std(axis=0))) / typical
         if not 1 / SCALE <= ratio <= SCALE:
-            found.append(f"they spread {ratio:.2g} times as far")
+            found.append(f"they spread {short(ratio)} times as far")
     return " and ".join(found)
 
 

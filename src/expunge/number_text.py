@@ -12,6 +12,7 @@ __all__ = [
     "percent",
     "rounded",
     "score",
+    "short",
     "signed",
     "table_number",
 ]
@@ -68,6 +69,19 @@ def number(value: float | None, digits: int = 3) -> str:
     if -5 < size < 7:
         return f"{value:,.{max(digits - 1 - size, 0)}f}"
     return f"{value:.{digits}g}"
+
+
+def short(value: float, digits: int = 2) -> str:
+    """A percentage, or a factor, to so many digits, without an exponent where that is readable.
+
+    Examples
+    --------
+    >>> from expunge.number_text import short
+    >>> short(99.7), short(1234.5), short(0.5), short(1.5e-9)
+    ('100', '1,200', '0.5', '1.5e-09')
+    """
+    cut = f"{value:.{digits}g}"
+    return f"{float(cut):,.0f}" if 10**digits <= abs(float(cut)) < 1e7 else cut
 
 
 def signed(value: float | None, digits: int = 3) -> str:

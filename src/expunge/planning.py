@@ -35,6 +35,7 @@ from expunge.errors import InputError, PoolRepeats
 from expunge.inputs import check_concept, check_number, check_rng, check_rows
 from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.widths import check_width
+from expunge.number_text import short
 from expunge.plotting import new_axes
 from expunge.pooling.cross_fitting import cross_fit
 from expunge.pooling.different_rows import different_rows, what_does_not_count
@@ -101,7 +102,8 @@ class LabelPlan:
         return asdict(self)
 
     def __str__(self) -> str:
-        said = [f"For a linear probe on new rows at {100 * self.target:.3g} % (balanced accuracy):"]
+        target = f"{short(100 * self.target, 3)} % (balanced accuracy)"
+        said = [f"For a linear probe on new rows at {target}:"]
         if self.before is not None and self.before <= self.target:
             found = f"by the pilot, such a probe is at {100 * self.before:.1f} % now"
             said.append(f"  met before anything is erased: {found}")
@@ -319,12 +321,12 @@ def expected_share_left(d: int, erased: int, kappa: float) -> float:
     -------
     float
     """
-    mean = kappa / 2
+    mean, left = kappa / 2, max(d - erased, 0)  # classes may have more contrasts than columns
     low, high = (max(0, int(mean + s * (12 * np.sqrt(mean) + 40))) for s in (-1, 1))
     if high - low > 200_000:  # the spread of J is nothing beside its mean
-        return (d - erased) / (d + kappa)
+        return left / (d + kappa)
     J = np.arange(low, high + 1)
-    return float((d - erased) * np.sum(scipy.stats.poisson.pmf(J, mean) / (d + 2 * J)))
+    return float(left * np.sum(scipy.stats.poisson.pmf(J, mean) / (d + 2 * J)))
 
 
 def _accuracy(part: Separation, n: float, classes: int, share: float | None) -> float:

@@ -1,6 +1,7 @@
 """`expunge fit`: the same erasure as Python gives, from every kind of file and label."""
 
 import json
+import shlex
 
 import numpy as np
 import pyarrow as pa
@@ -323,3 +324,44 @@ def test_the_vectors_are_not_written_over(people, refused):
     before = (people.folder / "v.safetensors").read_bytes()
     assert "replace" in refused("fit", "v.safetensors", "-c", "y.npy", "-o", "v.safetensors")
     assert (people.folder / "v.safetensors").read_bytes() == before
+
+
+def test_names_with_spaces_can_be_typed_as_they_are_suggested(people, run):
+    source = people.write("bios train.parquet")
+    code, out, _ = run("fit", "bios train.parquet", "-c", "gender", "-o", "my g.safetensors")
+    assert code == 0, source
+    following = shlex.split(out.split("Next: expunge ")[1].splitlines()[0])
+    assert following == [
+        *("apply", "my g.safetensors", "bios train.parquet", "-o", "clean-bios train.parquet")
+    ]
+    assert run(*following)[0] == 0
+    assert "Saved to my g.safetensors\n" in out
+
+
+def test_patterns_are_suggested_in_quotes(people, run):
+    np.savez(people.path("two.npz"), **{"a b": people.X, "c": people.X, "gender": people.gender})
+    fit = ("fit", "two.npz", "-c", "gender", "-m", "leace", "--vectors", "a b")
+    assert "two.npz --vectors 'a b' -o clean-two.npz" in run(*fit, "-o", "g.safetensors")[1]
+
+
+def test_other_suggestions_quote_names_too(people, run, refused):
+    fit = ("fit", "people.parquet", "-c", "gender", "-o")
+    assert "Write -o 'my g.safetensors'" in refused(*fit, "my g.npy")
+    audit = ("audit", "g.safetensors", "people.parquet", "-c", "gender", "--report", "my r.pdf")
+    assert "Write --report 'my r.html'" in refused(*audit)
+    (people.folder / "my labels.csv").write_text("a,b\n" + "x,y\n" * len(people.X))
+    assert "Write 'my labels.csv:a', say" in refused(
+        *fit[:3], "my labels.csv", "-o", "g.safetensors"
+    )
+
+
+@pytest.mark.parametrize("more", [(), ("--missing", "drop"), ("--engine", "dask")])
+def test_a_column_of_lists_is_no_label(more, people, run, refused):
+    people.write("t.parquet", several=pa.array([[k % 2, 1] for k in range(len(people.X))]))
+    fit = ("fit", "t.parquet", "--vectors", "embedding", "-m", "leace", "-o", "g.safetensors")
+    said = refused(*fit, "-c", "several", *more)
+    assert "holds lists, and a label is one value" in said
+    assert "Make a column of each place of the lists" in said
+    if not more:
+        assert "--concept several holds lists" in said
+        assert "--groups holds lists" in refused(*fit, "-c", "gender", "--groups", "several")

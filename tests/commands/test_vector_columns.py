@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -169,3 +170,52 @@ def test_one_of_two_arrays_is_named_in_what_comes_next(people, run):
     following = "apply g.safetensors two.npz --vectors a -o clean-two.npz"
     assert f"Next: expunge {following}\n" in out
     assert run(*following.split())[0] == 0
+
+
+def test_whole_numbers_beside_a_fraction_are_asked_about(tmp_path, run, refused, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    names = ("age", "education_num", "hours_per_week", "sex")
+    columns = {name: rng.integers(0, 2 if name == "sex" else 60, N) for name in names}
+    columns["score"] = rng.normal(size=N) + columns["sex"]
+    pa.csv.write_csv(pa.table(columns), "ints.csv")
+    pq.write_table(pa.table(columns), "ints.parquet")
+    for source in ("ints.csv", "ints.parquet"):
+        fit = ("fit", source, "-c", "sex", "-m", "leace", "-o", "s.safetensors")
+        said = refused(*fit)
+        assert "Are 'score' all of the vectors" in said
+        assert "'age', 'education_num', 'hours_per_week' beside them" in said
+        assert "'sex'" not in said
+        assert "--vectors '*' for all columns of numbers" in said
+        code, out, _ = run(*fit, "--vectors", "*")
+        assert code == 0
+        assert "Vectors: 4 columns: age, education_num, hours_per_week, score" in out
+        said = refused(*fit, "--groups", "age")
+        assert "whole numbers 'education_num', 'hours_per_week' beside them" in said
+        code, out, err = run(*fit, "--vectors", "score")
+        assert code == 0
+        assert "more columns are needed: name them by --vectors" in err
+        assert "fewer" not in err
+        assert "rank" not in err
+
+
+def test_an_id_and_a_label_beside_many_fractions_are_no_doubt(people, run):
+    columns = dict(zip("pqrstuvw", people.X.T, strict=True))
+    people_table = pa.table({"id": np.arange(N), "sex": (people.gender == "m") * 1, **columns})
+    pq.write_table(people_table, "flat.parquet")
+    code, out, err = run("fit", "flat.parquet", "-c", "sex", "-m", "leace", "-o", "s.safetensors")
+    assert code == 0
+    assert "Vectors: 8 columns" in out
+    assert "the columns 'id', which" in err
+
+
+def test_decimal_commas_are_named_as_such(tmp_path, refused, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{k},5;{k % 7},25;{'fm'[k % 2]}" for k in range(50)]
+    (tmp_path / "t.csv").write_text("alter;stunden;sex\n" + "\n".join(lines))
+    fit = ("fit", "t.csv", "-c", "sex", "-o", "s.safetensors")
+    for more in ((), ("--vectors", "alter,stunden"), ("--vectors", "*")):
+        said = refused(*fit, *more)
+        assert "decimal commas in t.csv: 'alter', 'stunden'" in said
+        assert "'0,5'" in said
+        assert "pandas.read_csv(decimal=',')" in said

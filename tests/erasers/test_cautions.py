@@ -374,3 +374,26 @@ def test_seconds_told_in_nanoseconds_since_1970_are_a_wide_column():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ex.RLACE().fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["classes", "labels", "continuous", "many classes"])
+def test_a_single_column_is_not_told_to_take_fewer_classes(kind):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5 if kind == "many classes" else 2, 300)
+    told = kind if kind in ("labels", "continuous") else "classes"
+    X = rng.normal(size=(300, 1)) + y[:, None]
+    with pytest.warns(ex.NothingLeft, match=r"more columns are needed: name them by vectors=") as c:
+        ex.LEACE(concept_type=told).fit(X, y)
+    said = str(c[0].message)
+    assert "the only column holds" in said
+    assert "fewer" not in said.lower()
+    assert "rank" not in said
+
+
+def test_two_classes_that_span_all_columns_are_not_told_to_be_fewer():
+    rng, y = np.random.default_rng(0), np.arange(300) % 2
+    X = np.repeat(rng.normal(size=(300, 1)) + y[:, None], 2, axis=1)
+    X += 1e-3 * rng.normal(size=X.shape)
+    with pytest.warns(ex.NothingLeft, match="more columns that do not follow .* above 1") as c:
+        ex.RLACE().fit(X, y)
+    assert "fewer" not in str(c[0].message)

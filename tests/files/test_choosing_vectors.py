@@ -204,3 +204,92 @@ def test_a_missing_entry_is_named_with_its_column(tmp_path):
     path = parquet(tmp_path, x=[0.5, 1.5, 2.5], y=pa.array([True, None, False]))
     with pytest.raises(ex.InputError, match=r"missing .*row 1 of the column 'y' of .*t.par"):
         open_file(path, ["x", "y"]).take(np.arange(3))
+
+
+GERMAN = "alter;stunden;name\n8,5;-1,25;a\n9;0,5;b\n7,25;1.234,5;c\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "vectors", "column"),
+    [
+        (GERMAN, ["alter", "stunden"], "'alter', 'stunden'"),
+        (GERMAN, "stunden", "'stunden'"),
+        (GERMAN, None, "'alter', 'stunden'"),
+        (GERMAN, "*", "'alter', 'stunden'"),
+        ('a,b\n"8,5",1\n"9,5",2\n', None, "'a'"),
+        ("a;b\n1,234;0\n2,345;1\n", None, "'a'"),  # thousands would stand between semicolons too
+        ("n;b\n1;0\n2;1\n8,5;0\n", "n", "'n'"),
+    ],
+)
+def test_decimal_commas_are_named(text, vectors, column, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ex.InputError, match="decimal commas") as caught:
+        open_file(tmp_path / "t.csv", vectors).take(np.arange(2))
+    assert column in caught.value.problem
+    assert "," in caught.value.received
+    assert "decimal=','" in caught.value.remedy
+
+
+def test_a_decimal_comma_further_down_is_named_with_its_line(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n" + "8.5;1.5\n" * 200 + "8,5;1.5\n")
+    file, said = open_file(tmp_path / "t.csv"), r"Not a number in the column 'a'.*'8,5' in line 202"
+    with pytest.raises(ex.InputError, match=said) as caught:
+        file.take(np.arange(201))
+    assert "decimal=','" in caught.value.remedy
+
+
+def test_text_and_thousands_are_not_taken_for_decimal_commas(tmp_path):
+    (tmp_path / "t.csv").write_text('a,b\n"1,234",x\n"2,500",y\n')
+    with pytest.raises(ex.InputError, match="holds no numbers: 'a'"):
+        open_file(tmp_path / "t.csv", "a")
+
+
+def census(path, *, floats=("score",), wholes=("age", "education_num", "hours_per_week", "sex")):
+    """A table of whole numbers with few columns of fractions."""
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, 300)
+    columns = {name: rng.integers(0, 60, 300) for name in wholes}
+    columns |= {name: rng.normal(size=300) + sex for name in floats}
+    table = pa.table({**columns, **({"sex": sex} if "sex" in wholes else {})})
+    if path.suffix == ".csv":
+        table.to_pandas().to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        write_feather(table, path)
+    return path
+
+
+@TABLES
+@pytest.mark.parametrize("opened", [ex.open_rows, ex.cluster_rows])
+def test_a_few_fractions_among_whole_numbers_are_not_all_the_vectors(opened, ending, tmp_path):
+    if opened is ex.cluster_rows and ending == ".feather":
+        pytest.skip("one format less")
+    path = census(tmp_path / f"t{ending}")
+    with pytest.raises(ex.InputError, match="Are 'score' all of the vectors") as caught:
+        opened(path)
+    assert "'age', 'education_num', 'hours_per_week'" in caught.value.received
+    assert "vectors='*'" in caught.value.remedy
+    assert opened(path, vectors="*").n_features == 5
+    assert opened(path, vectors="score").n_features == 1
+
+
+@TABLES
+@pytest.mark.parametrize(
+    ("floats", "wholes"),
+    [
+        (("x",), ("sex",)),  # a label, which only the fit will name
+        (("x", "y", "z"), ("id", "sex")),
+        (("e0", "e1"), ("id", "age", "sex")),  # a numbered family is known by its names
+    ],
+)
+def test_labels_and_ids_beside_vectors_are_no_doubt(floats, wholes, ending, tmp_path):
+    path = census(tmp_path / f"t{ending}", floats=floats, wholes=wholes)
+    assert ex.open_rows(path).chosen.names == floats
+
+
+def test_folders_are_asked_about_too(tmp_path):
+    (tmp_path / "shards").mkdir()
+    census(tmp_path / "shards" / "0.parquet")
+    with pytest.raises(ex.InputError, match="'score'"):
+        ex.open_rows(tmp_path / "shards")

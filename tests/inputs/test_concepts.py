@@ -120,7 +120,6 @@ def test_bad_concepts(y, match, advice):
         np.array(["a", 1, "a"], dtype=object),
         ["a", 1, "a"],
         ["a", True, "a"],
-        np.array([(1, 2), "a", "b"], dtype=object),
         pd.Series(["a", 1, "a"]),
         np.array([b"a", b"b", b"a"], dtype=object),
     ],

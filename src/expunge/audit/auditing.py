@@ -43,6 +43,7 @@ from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_number, check_rng, check_rows
 from expunge.maps import Map
+from expunge.number_text import short
 from expunge.progress import Progress
 from expunge.rounding import rounding_shows
 
@@ -267,7 +268,7 @@ def _of_rounding(given: Given) -> tuple[str, ...]:
         return ()
     return (
         f"Erased rows written as {rows.dtype} tell the concept again: rounding puts about "
-        f"{100 * back.gap / back.bound:.2g} % of it back, as some columns lie far from zero for "
+        f"{short(100 * back.gap / back.bound)} % of it back, as some columns lie far from zero for "
         "their spread. All numbers here are of rows erased in 32 bits. Keep erased rows in "
         "float32, or subtract the mean of each column first.",
     )

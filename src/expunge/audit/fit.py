@@ -19,6 +19,7 @@ from expunge.audit.roles import SAME, Roles
 from expunge.audit.sampling import groups_of
 from expunge.concept import Concept
 from expunge.linalg import Array
+from expunge.number_text import short
 from expunge.pooling.sharpened import design_effect
 from expunge.rows.base import Rows
 
@@ -154,8 +155,8 @@ def _left(record: dict[str, Any]) -> str:
     """What the fit left on its own rows; empty if nothing."""
     if record["left"] > EXACT:
         return (
-            f"on the rows of its own fit {100 * record['left']:.2g} % of the covariance with the "
-            "concept are left"
+            f"on the rows of its own fit {short(100 * record['left'])} % of the covariance with "
+            "the concept are left"
         )
     if record.get("correlation", 0.0) > UNREADABLE:
         return (

@@ -17,6 +17,7 @@ from expunge.commands.output import (
     table,
     write_json,
 )
+from expunge.commands.wording import to_type
 from expunge.number_text import percent
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ def _next_step(screen: Console, saved: Path | None) -> None:
         return
     name = printable(str(saved), screen.encoding)
     screen.print(f"Saved to {name}", soft_wrap=True)
-    screen.print(f"Next: expunge info {name}", style="bold", soft_wrap=True)
+    typed = printable(to_type(saved), screen.encoding)
+    screen.print(f"Next: expunge info {typed}", style="bold", soft_wrap=True)
 
 
 def _paragraph(screen: Console, text: str, style: str = "") -> None:

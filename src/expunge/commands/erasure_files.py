@@ -9,6 +9,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from expunge.artifact import KEY
+from expunge.commands.wording import to_type
 from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
@@ -67,7 +68,7 @@ def check_erasure_name(path: Path, option: str = "-o") -> None:
         raise InputError(
             "The name of an erasure ends in .safetensors",
             repr(str(path)),
-            f"Write {option} {better}",
+            f"Write {option} {to_type(better)}",
         )
 
 

@@ -233,11 +233,15 @@ def render(
         What the user called the vectors.
     """
     from expunge.commands.info import vectors_said
+    from expunge.commands.wording import to_type
 
     n, d = table.rows.n_samples, found.n_features
 
     def name(path: Where | str) -> str:
         return printable(str(path), screen.encoding)
+
+    def typed(argument: Where | str) -> str:
+        return name(to_type(argument))
 
     def say(text: str, style: str = "") -> None:
         screen.print(text, style=style or None, soft_wrap=True)
@@ -262,8 +266,8 @@ def render(
     clean = table.path.with_name(f"clean-{table.path.name}")
     told = " --concept COLUMN" if getattr(found, "needs_concept", False) else ""
     if vector_names and found.columns is None:
-        told += f" --vectors {name(','.join(vector_names))}"
-    say(f"Next: expunge apply {name(out)} {name(table.path)}{told} -o {name(clean)}", "bold")
+        told += f" --vectors {typed(','.join(vector_names))}"
+    say(f"Next: expunge apply {typed(out)} {typed(table.path)}{told} -o {typed(clean)}", "bold")
 
 
 def _check_labels(eraser: BaseEraser, concept: Any, task: str | None) -> None:

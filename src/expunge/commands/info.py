@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from expunge.commands.output import JsonFile, check_target, console, printable, write_json
+from expunge.number_text import short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -156,7 +157,7 @@ def _kept(kept: Any) -> str:
     if not isinstance(share, int | float):
         return UNKNOWN
     columns, total = (_said(_mapping(kept).get(key)) for key in ("columns", "of"))
-    return f"{100 * share:.3g} % of the variance, {columns} of {total} columns"
+    return f"{short(100 * share, 3)} % of the variance, {columns} of {total} columns"
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expunge.commands.wording import to_type
 from expunge.errors import InputError
 from expunge.files.csv_file import separator_of
 from expunge.files.field_types import typed
@@ -160,10 +161,11 @@ def _read_table(path: Path, comma: str, column: str | None, n: int, option: str)
     table = [row or [""] for row in table]  # an empty line of a single column
     head = table[0] if table else []
     if column is None and len(head) != 1:
+        first_of_them = to_type(f"{path}:{head[0] if head else 'name'}")
         raise InputError(
             f"{option}: which column of {path.name} is meant?",
             f"a file with the columns {listed(head)}",
-            f"Write {path}:{head[0] if head else 'name'}, say",
+            f"Write {first_of_them}, say",
         )
     place, first = 0, int(len(table) != n)
     if column is not None:

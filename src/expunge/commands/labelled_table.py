@@ -21,6 +21,7 @@ from expunge.files.formats import open_file
 from expunge.files.naming import listed
 from expunge.files.table import VectorFile
 from expunge.files.vector_columns import VectorColumns
+from expunge.files.whole_numbers import refuse_few_fractions
 from expunge.inputs import check_number
 from expunge.inputs.matrices import as_numpy
 from expunge.rows.base import Rows
@@ -291,6 +292,9 @@ def _opened(path: Where, asked: Asked) -> tuple[VectorFile, tuple[str, ...]]:
         return file, ()
     exact = [names] if isinstance(names, str) else (names or [])
     mine = [name for name in file.vector_columns if name in exact or name not in asked.labels]
+    wholes = [name for name in file.wholes if name not in asked.labels]
+    if wholes:
+        refuse_few_fractions(mine, wholes, path.name)
     if mine and len(mine) < len(file.vector_columns):
         file = open_file(path, mine)
     return file, notes

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.inputs.list_labels import refuse_lists
 
 __all__ = ["labelled_rows", "tidied"]
 
@@ -51,7 +53,8 @@ def labelled_rows(
         )
     gone = np.zeros(n, bool)
     for name, column in values.items():
-        own = _missing(column) if isinstance(column, np.ndarray) else column.each(_missing).gather()
+        tell = partial(_missing, name=name)
+        own = tell(column) if isinstance(column, np.ndarray) else column.each(tell).gather()
         if own.any() and how == "error":
             raise InputError(
                 f"{name}: some rows have no label",
@@ -103,7 +106,8 @@ def _plain(chosen: NDArray[Any]) -> NDArray[Any]:
     return chosen
 
 
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _missing(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
+    refuse_lists(values, name)
     kind, gone = values.dtype.kind, np.zeros(values.shape, bool)
     if kind == "f":
         gone = np.isnan(values)
@@ -116,4 +120,9 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value) or bool(value != value)
+    if value is None or (isinstance(value, str) and not value):
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA has no truth value
+        return True

@@ -16,6 +16,7 @@ import typer
 from expunge._version import __version__
 from expunge.addresses import Where
 from expunge.atomic import check_writable, is_stream, write_atomically
+from expunge.commands.wording import to_type
 from expunge.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,10 +128,11 @@ def check_page_name(path: Path | None) -> None:
     path : path, optional
     """
     if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        better = path.with_suffix(".html") if path.name else path / "report.html"
         raise InputError(
             "The report is a page of HTML: its name ends in .html",
             repr(str(path)),
-            f"Write --report {path.with_suffix('.html') if path.name else path / 'report.html'}",
+            f"Write --report {to_type(better)}",
         )
 
 

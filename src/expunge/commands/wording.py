@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from expunge.errors import InputError
 
-__all__ = ["as_options", "renamed"]
+__all__ = ["as_options", "renamed", "to_type"]
 
 OPTIONS = {
     "concept": "--concept",
@@ -78,6 +79,26 @@ def renamed(name: str, option: str) -> Iterator[None]:
         parts = (error.problem, error.received, error.remedy)
         said = [re.sub(rf"\b{name}=", f"{option}=", part) for part in parts]
         raise type(error)(*said) from error
+
+
+def to_type(argument: object) -> str:
+    """A name as it can be typed after a command: in quotes where it has spaces or stars.
+
+    Parameters
+    ----------
+    argument : str or path
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from expunge.commands.wording import to_type
+    >>> to_type("people.csv"), to_type("my people.csv")
+    ('people.csv', "'my people.csv'")
+    """
+    return shlex.quote(str(argument))
 
 
 def _option(found: re.Match[str]) -> str:

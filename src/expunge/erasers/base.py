@@ -47,6 +47,7 @@ from expunge.inputs.frames import columns_of, frame_of, rows_of_table
 from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.nonlinear_erasure import NonlinearErasure
+from expunge.number_text import short
 from expunge.parallel import blas_for
 from expunge.pooling.sharpened import PoolRecord
 from expunge.rounding import rounding_shows, rows_that_round
@@ -550,7 +551,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
             warnings.warn(
                 RoundingShows(
                     "The concept is erased, but rounding the erased rows to the type of X puts "
-                    f"about {100 * back:.2g} % of it back: some columns lie far from zero for "
+                    f"about {short(100 * back)} % of it back: some columns lie far from zero for "
                     "their spread, or there are no more rows than columns. Transform X in a wider "
                     "type, or subtract the mean of each column first; certify(..., "
                     "as_transformed=True) measures it"

@@ -9,6 +9,7 @@ import numpy as np
 from expunge.errors import NothingLeft, RowsStretched, UnitsMatter
 from expunge.game.kept import Kept
 from expunge.moments import Moments
+from expunge.number_text import short
 
 __all__ = ["caution_of_stretching", "caution_of_units", "caution_of_what_is_left"]
 
@@ -22,18 +23,25 @@ WIDE = {  # what a concept that spans everything has too many of, and what to do
     "labels": ("labels", "Take fewer labels"),
     "continuous": ("columns", "Take fewer columns of the concept"),
 }
+LEAST = {"classes": 2, "labels": 1, "continuous": 1}  # of which there cannot be fewer
+ALONE = "To keep anything, more columns are needed: name them by vectors=, if a table has them"
+SPANNED = "Take more columns that do not follow the concept, or a lower rank if it is above 1"
 
 
 def caution_of_what_is_left(who: str, moments: Moments, kept: Kept, *, stacklevel: int) -> None:
     """Warn where an erasure leaves next to nothing of the rows."""
     if kept.average < LITTLE:
-        parts, remedy = WIDE[moments.kind]
+        d, (parts, remedy) = kept.n_features, WIDE[moments.kind]
+        remedy, held = f"{remedy}, or a lower rank", f"{d} columns hold"
+        if d == 1:
+            remedy, held = ALONE, "only column holds"
+        elif len(moments.labels) <= LEAST[moments.kind]:
+            remedy = SPANNED
         warnings.warn(
             NothingLeft(
-                f"{who} leaves {100 * kept.average:.2g} % of the variance of "
+                f"{who} leaves {short(100 * kept.average)} % of the variance of "
                 "the average column: all rows become nearly the same row. The "
-                f"concept ({len(moments.labels)} {parts}) spans what the "
-                f"{kept.n_features} columns hold. {remedy}, or a lower rank"
+                f"concept ({len(moments.labels)} {parts}) spans what the {held}. {remedy}"
             ),
             stacklevel=stacklevel + 1,
         )
@@ -44,8 +52,8 @@ def caution_of_stretching(who: str, kept: Kept, *, stacklevel: int) -> None:
     if kept.average > MUCH:
         warnings.warn(
             RowsStretched(
-                f"{who} makes the variance of the average column {kept.average:.2g} times what it "
-                "was: the task lies next to the concept, and keeping one without the other "
+                f"{who} makes the variance of the average column {short(kept.average)} times what "
+                "it was: the task lies next to the concept, and keeping one without the other "
                 "stretches the rows. Take LEACE, which never does, or a task less like the concept"
             ),
             stacklevel=stacklevel + 1,
@@ -62,7 +70,7 @@ def caution_of_units(who: str, moments: Moments, *, stacklevel: int) -> None:
         warnings.warn(
             UnitsMatter(
                 f"{who} depends on the units of the columns, and their spreads "
-                f"differ by a factor of {spreads.max() / spreads.min():.2g}: the widest column "
+                f"differ by a factor of {short(spreads.max() / spreads.min())}: the widest column "
                 "decides what is erased. Standardise the columns first, or take LEACE() or "
                 "RLACE(scale='std'), which do not depend on units"
             ),

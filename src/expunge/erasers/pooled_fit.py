@@ -13,6 +13,7 @@ from expunge.erasers.statistics import Data, Statistics
 from expunge.errors import InputError, PoolDiffers, PoolRepeats
 from expunge.inputs import check_rows
 from expunge.inputs.columns import by_name
+from expunge.inputs.list_labels import refuse_lists
 from expunge.inputs.matrices import as_numpy
 from expunge.inputs.missing import has_label
 from expunge.inputs.widths import check_width
@@ -41,6 +42,7 @@ def check_groups(groups: Any, rows: Rows) -> NDArray[np.intp] | None:
     if groups is None:
         return None
     values = np.asarray(as_numpy(by_name(groups, rows, "groups")))
+    refuse_lists(values, "groups")
     if values.shape != (rows.n_samples,):
         raise InputError(
             "groups must have one entry per row",

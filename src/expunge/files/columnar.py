@@ -28,6 +28,7 @@ from expunge.files.naming import choose_columns, left_out
 from expunge.files.number_types import array_type
 from expunge.files.table import Order, VectorFile, unreadable
 from expunge.files.vector_columns import VectorColumns
+from expunge.files.whole_numbers import beside_fractions
 
 __all__ = ["ArrowTable", "new_batches", "pyarrow", "values_of"]
 
@@ -99,6 +100,8 @@ class ArrowTable(VectorFile):
         else:
             self.vector_columns, self.d = self.names, len(chosen)
             self.left_out = left_out(numbers, chosen, vectors)
+            wholes = [name for name, kind in kinds.items() if pa.types.is_integer(kind)]
+            self.wholes = beside_fractions(wholes, chosen, vectors)
             types = [np.dtype(kinds[name].to_pandas_dtype()) for name in chosen]
             self.stored = np.result_type(*types).name
         if self.d < 1 and self.n:

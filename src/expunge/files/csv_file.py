@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.errors import InputError
+from expunge.files.decimal_commas import MEND, has_decimal_comma, have_decimal_commas
 from expunge.files.digits import as_text
 from expunge.files.field_types import typed
 from expunge.files.lines import Lines, open_stream
 from expunge.files.naming import choose_columns, left_out
 from expunge.files.table import Order, VectorFile, unreadable
 from expunge.files.vector_columns import VectorColumns
+from expunge.files.whole_numbers import beside_fractions
 
 __all__ = ["CARRIES", "KINDS", "CsvFile", "open_path", "separator_of", "write", "write_table"]
 
@@ -70,12 +72,21 @@ class CsvFile(VectorFile):
             )
         self.n = self.lines.n - 1
         width = len(self.names)
-        looks = [_looks([r[j] for r in sample if len(r) == width]) for j in range(width)]
-        floats = [name for name, look in zip(self.names, looks, strict=True) if look == "float"]
-        numbers = {name: look != "text" for name, look in zip(self.names, looks, strict=True)}
+        values = [[r[j] for r in sample if len(r) == width] for j in range(width)]
+        looks = [_looks(column, thousands=self.comma == SEPARATORS[0]) for column in values]
+        kinds = dict(zip(self.names, looks, strict=True))
+        floats = [name for name, look in kinds.items() if look == "float"]
+        wholes = [name for name, look in kinds.items() if look == "whole"]
+        commas = {
+            name: next(filter(has_decimal_comma, column))
+            for name, column in zip(self.names, values, strict=True)
+            if kinds[name] == "commas"
+        }
+        numbers = {name: look not in ("text", "commas") for name, look in kinds.items()}
         if isinstance(vectors, VectorColumns):
             vectors = vectors.asked_of([], self.names)
-        chosen = choose_columns([], floats, numbers, vectors, path.name)
+        chosen = choose_columns([], floats, numbers, vectors, path.name, commas)
+        self.wholes = beside_fractions(wholes, chosen, vectors)
         self.vector_columns, self.left_out = tuple(chosen), left_out(numbers, chosen, vectors)
         self.columns = tuple(name for name in self.names if name not in {*chosen})
         self.d = len(chosen)
@@ -162,10 +173,11 @@ class CsvFile(VectorFile):
                     found[k, j] = self.readers.get(place, float)(row[place])
                 except (ValueError, KeyError):
                     kind = "True or False" if place in self.readers else "a number"
+                    remedy = "Mend or remove it, or say which columns are the vectors"
                     raise InputError(
                         f"Not {kind} in the column {self.names[place]!r}",
                         f"{row[place]!r} in line {line + 1} of {self.path}",
-                        "Mend or remove it, or say which columns are the vectors",
+                        MEND if has_decimal_comma(row[place]) else remedy,
                     ) from None
             line += text.count(b"\n")
         return found
@@ -224,8 +236,10 @@ def _text(lines: list[bytes], path: Path, line: int) -> str:
         raise unreadable(path, f"text in UTF-8 (line {line + 1} or later)", error) from error
 
 
-def _looks(values: list[str]) -> str:
-    """What most values look like: "float", "whole", "boolean" or "text"; others are refused."""
+def _looks(values: list[str], *, thousands: bool) -> str:
+    """What most look like: "float", "whole", "boolean", "commas" or "text"; others are refused."""
+    if have_decimal_commas(values, thousands=thousands):
+        return "commas"
     if 2 * sum(value in BOOLEANS for value in values) > len(values):
         return "boolean"
     numbers = [value for value in values if _is_number(value)]

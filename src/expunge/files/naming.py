@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from expunge.errors import InputError
+from expunge.files.decimal_commas import with_decimal_commas
 
-__all__ = ["check_name", "choose_columns", "left_out", "listed", "nearest"]
+__all__ = ["check_name", "choose_columns", "is_family", "left_out", "listed", "nearest"]
 
 NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
 SHOWN = 12
@@ -101,6 +102,7 @@ def choose_columns(
     numbers: Mapping[str, bool],
     vectors: str | Sequence[str] | None,
     where: str,
+    commas: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The columns of a table that hold the vectors.
 
@@ -117,6 +119,8 @@ def choose_columns(
         The name of a column, a pattern with ``*``, or several names.
     where : str
         The name of the file.
+    commas : mapping of str to str, optional
+        Columns whose numbers have decimal commas, and so are none, with one of each.
 
     Returns
     -------
@@ -131,7 +135,7 @@ def choose_columns(
     ['e0', 'e1']
     """
     if vectors is not None:
-        return _named(vectors, numbers, where)
+        return _named(vectors, numbers, where, commas or {})
     if len(lists) == 1:
         return list(lists)
     families: dict[str, list[str]] = {}
@@ -140,6 +144,8 @@ def choose_columns(
             families.setdefault(match[1], []).append(name)
     several = [family for family in families.values() if len(family) > 1]
     if lists or len(several) > 1 or not floats:
+        if commas and not lists and not several:
+            raise with_decimal_commas(listed(commas), where, next(iter(commas.values())))
         candidates = [*lists, *(f"{family[0]} ... {family[-1]}" for family in several)]
         received = listed(candidates) if candidates else f"the columns {listed(numbers)}"
         problem = "More than one thing" if candidates else "Nothing"
@@ -147,6 +153,28 @@ def choose_columns(
             f"{problem} in {where} could be the vectors", received, 'Say which: vectors="name"'
         )
     return several[0] if several else list(floats)
+
+
+def is_family(names: Sequence[str]) -> bool:
+    """Whether names are several that differ only in the number at their end.
+
+    Parameters
+    ----------
+    names : sequence of str
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from expunge.files.naming import is_family
+    >>> is_family(["e0", "e1"]), is_family(["e0", "age"]), is_family(["e0"])
+    (True, False, False)
+    """
+    found = [NUMBERED.fullmatch(name) for name in names]
+    begins = {None if match is None else match[1] for match in found}
+    return len(names) > 1 and len(begins) == 1 and None not in begins
 
 
 def left_out(
@@ -177,7 +205,12 @@ def left_out(
     return tuple(name for name, held in numbers.items() if held and name not in {*chosen})
 
 
-def _named(vectors: str | Sequence[str], numbers: Mapping[str, bool], where: str) -> list[str]:
+def _named(
+    vectors: str | Sequence[str],
+    numbers: Mapping[str, bool],
+    where: str,
+    commas: Mapping[str, str],
+) -> list[str]:
     if not isinstance(vectors, Iterable):
         raise InputError(
             "vectors must be the name of a column, or several names",
@@ -188,9 +221,12 @@ def _named(vectors: str | Sequence[str], numbers: Mapping[str, bool], where: str
     found: list[str] = []
     for name in asked:
         if "*" in name and name not in numbers:
-            found += [c for c, held in numbers.items() if held and fnmatchcase(c, name)]
+            there = [c for c, held in numbers.items() if held or c in commas]
+            found += [c for c in there if fnmatchcase(c, name)]
         else:
             found.append(check_name(name, list(numbers), "column", where))
+    if written := [name for name in found if name in commas]:
+        raise with_decimal_commas(listed(written), where, commas[written[0]])
     if odd := [name for name in found if not numbers[name]]:
         raise InputError(
             f"A column of vectors holds no numbers: {listed(odd)}",

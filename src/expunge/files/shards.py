@@ -115,7 +115,7 @@ class ShardedFile(VectorFile):
         first = next((shard for shard in shards if shard.n), shards[0])
         self.d, self.stored, self.columns = first.d, first.stored, first.columns
         self.vectors, self.vector_columns = first.vectors, first.vector_columns
-        self.lists, self.left_out = first.lists, first.left_out
+        self.lists, self.left_out, self.wholes = first.lists, first.left_out, first.wholes
         self.n = sum(shard.n for shard in shards)
         for shard in shards:
             if not shard.n:

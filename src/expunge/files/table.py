@@ -76,6 +76,8 @@ class VectorFile(ABC):
         Whether the vectors are a column of lists of a table.
     left_out : tuple of str
         Other columns of numbers, where nobody said which columns the vectors are.
+    wholes : tuple of str
+        Those of them that hold whole numbers, where the names of the vectors do not tell either.
     """
 
     path: Where
@@ -88,6 +90,7 @@ class VectorFile(ABC):
     shards: tuple[VectorFile, ...] = ()
     lists: bool = False
     left_out: tuple[str, ...] = ()
+    wholes: tuple[str, ...] = ()
 
     # -- what a format supplies ------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from expunge.game.null_model import Observed, needs_rows, null_model
 from expunge.game.predictor import Problem, dual_bound, fit_predictor
 from expunge.linalg import Array
 from expunge.moments import Moments
+from expunge.number_text import short
 from expunge.rows.base import Rows
 
 __all__ = ["Certificate", "certify", "certify_moments"]
@@ -131,7 +132,7 @@ class Certificate:
         if self.rows:
             lines.append(f"rows: {self.rows}")
         if self.variance_kept is not None:
-            share = f"{'about ' if self.kept_sampled else ''}{100 * self.variance_kept:.3g}"
+            share = f"{'about ' if self.kept_sampled else ''}{short(100 * self.variance_kept, 3)}"
             columns = f"{self.columns_kept} of {len(self.ridges)} columns"
             lines.append(f"kept: {share} % of the variance, {columns}")
         return "\n".join(lines)

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from expunge.concept import Concept, Kind, Label, column_label, concept_of
 from expunge.errors import InputError, NumbersAsClasses
 from expunge.inputs.columns import by_name, count_of
+from expunge.inputs.list_labels import refuse_lists
 from expunge.inputs.matrices import (
     as_numpy,
     as_plain_array,
@@ -204,6 +205,7 @@ def _as_labels(y: Any, name: str) -> NDArray[Any]:
         )
     y = as_numpy(y, name=name)
     values = as_plain_array(y, name) if isinstance(y, np.ndarray) else _labels_from_frame(y, name)
+    refuse_lists(values, name)
     if values.dtype.kind not in "biufUO":
         what = "Complex data" if values.dtype.kind == "c" else "Labels of this type are"
         raise InputError(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expunge.inputs.columns import by_name
+from expunge.inputs.list_labels import refuse_lists
 from expunge.inputs.matrices import as_numpy
 from expunge.rows.base import Rows
 
@@ -40,6 +41,7 @@ def has_label(y: Any, rows: Rows) -> NDArray[np.bool_]:
         parts = [has_label(part, rows) for part in y.values()]
         return np.asarray(np.all(parts, axis=0))
     values = np.asarray(as_numpy(y))
+    refuse_lists(values, "y")
     return np.asarray(_there(values).reshape(len(values), -1).all(axis=1))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from expunge.audit.families import least_excess
-from expunge.number_text import count, number, percent, score
+from expunge.number_text import count, number, percent, score, short
 from expunge.report.frontier_figure import fold_advice
 from expunge.report.parts import Block, Card, Cards, Details, Items, Section, Statement, Table, Tone
 from expunge.report.probe_figure import FAMILIES, STATISTICS, Expected
@@ -121,7 +121,7 @@ def _meaning(audit: Audit) -> str:
     least = least_excess(result["chance"], audit["settings"]["leak"])
     excess = f"an R² of {least:g} or more"
     if result["statistic"] != "r2":
-        excess = f"a balanced accuracy {100 * least:.2g} percentage points or more over chance"
+        excess = f"a balanced accuracy {short(100 * least)} percentage points or more over chance"
     return (
         f"At chance: {excess} is excluded, with {percent(audit['settings']['confidence'], 0)} "
         "confidence, for all probes at once. Found: chance itself is excluded. Cannot tell: "

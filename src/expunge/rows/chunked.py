@@ -17,6 +17,7 @@ from expunge.files.number_types import decoded, encoded
 from expunge.files.read_ahead import read_ahead
 from expunge.files.rewriting import rewrite
 from expunge.files.table import VectorFile
+from expunge.files.whole_numbers import refuse_unless_labels
 from expunge.linalg import Array
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
@@ -71,7 +72,9 @@ def open_rows(path: Any, *, vectors: Any = None, memory: int | str = "1GB") -> C
     ...     eraser.certificate_.erased, clean.columns
     (True, ('gender',))
     """
-    return ChunkedRows(open_file(path, vectors), memory)
+    file = open_file(path, vectors)
+    refuse_unless_labels(file.vector_columns, file.wholes, file.path.name)
+    return ChunkedRows(file, memory)
 
 
 class ChunkedRows(Rows):

@@ -22,6 +22,11 @@ from expunge.files.formats import ending_of, format_of, open_file
 from expunge.files.naming import check_name, choose_columns, listed
 from expunge.files.table import VectorFile
 from expunge.files.vector_columns import VectorColumns
+from expunge.files.whole_numbers import (
+    beside_fractions,
+    refuse_few_fractions,
+    refuse_unless_labels,
+)
 from expunge.optional import require
 from expunge.parallel import SPAN
 from expunge.rows.dask_graph import Recipe, Runner, each
@@ -222,6 +227,10 @@ class FrameParts(Parts):
             self._refuse_lists_as_text([name for name in free if not numbers[name]])
             raise
         self.listed = chosen[0] in lists
+        if not self.listed:
+            whole = [name for name in plain if getattr(kinds[name], "kind", "") in "iu"]
+            refuse = refuse_unless_labels if named is None else refuse_few_fractions
+            refuse(chosen, beside_fractions(whole, chosen, vectors), "the frame")
         self.chosen = tuple(chosen)
         self.known_as = VectorColumns(tuple(self.keys[name] for name in chosen), lists=self.listed)
         self.columns = tuple(name for name in names if name not in {*chosen})

@@ -20,6 +20,7 @@ from expunge.addresses import Address, Where
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.files.formats import open_file
+from expunge.files.whole_numbers import refuse_unless_labels
 from expunge.fingerprint import Fingerprint
 from expunge.linalg import Array
 from expunge.moments import Moments
@@ -108,7 +109,9 @@ def cluster_rows(X: Any, *, vectors: Any = None, client: Any = None) -> DaskRows
     runner = Runner(client)
     if isinstance(X, str | os.PathLike | Address):
         require("dask", "dask")
-        return DaskRows(FileParts(open_file(X, vectors), runner))
+        file = open_file(X, vectors)
+        refuse_unless_labels(file.vector_columns, file.wholes, file.path.name)
+        return DaskRows(FileParts(file, runner))
     kind = collection(X)
     if kind == "DataFrame":
         return DaskRows(FrameParts(X, runner, vectors))
