@@ -27,7 +27,7 @@ import scipy.special
 import scipy.stats
 from numpy.typing import NDArray
 
-from expunge.audit.residue import recall
+from expunge.audit.residue import recall, recalls
 from expunge.audit.separation import LabelledSample, Separation, separations
 from expunge.concept import Concept
 from expunge.erasers.pooled_fit import check_groups
@@ -200,8 +200,8 @@ def plan_labels(
     moments = rows.moments(concept)
     parts = list(separations(moments, sample=lambda: LabelledSample.of(rows, concept)).values())
     several = concept.kind == "classes" and len(parts) > 2
-    classes = len(parts) if several else 2  # a label is there or not, whatever the others are
-    check_number(target, "target", least=1 / classes, most=1.0, strict=True)
+    chance = 1 / len(parts) if several else 0.5  # a label is there or not, whatever others are
+    check_number(target, "target", least=chance, most=1.0, strict=True)
     if not parts or any(part.squared is None for part in parts):
         raise InputError(
             "The pilot is too small to tell how far apart the classes are",
@@ -220,7 +220,7 @@ def plan_labels(
         return n / design / max(1 - saved, 1e-6)
 
     def found(n: float, pool: int, share: float | None = None) -> float:
-        return float(np.mean([_accuracy(p, worth(n, pool), classes, share) for p in parts]))
+        return _accuracy(parts, [_left(p, worth(n, pool), share) for p in parts], several)
 
     def least(pool: int, share: float | None) -> int | None:
         return _least(lambda n: found(n, pool, share), target, fewest)
@@ -245,7 +245,7 @@ def plan_labels(
         n_features=parts[0].rank,
         correlation=followed[-1],
         fewest=fewest,
-        before=float(np.mean([recall(part.squared or 0.0, classes) for part in parts])),
+        before=_accuracy(parts, [part.squared or 0.0 for part in parts], several),
     )
 
 
@@ -329,15 +329,22 @@ def expected_share_left(d: int, erased: int, kappa: float) -> float:
     return float(left * np.sum(scipy.stats.poisson.pmf(J, mean) / (d + 2 * J)))
 
 
-def _accuracy(part: Separation, n: float, classes: int, share: float | None) -> float:
-    """Balanced accuracy to expect, or that which so many of the fits stay below."""
+def _accuracy(parts: list[Separation], squared: list[float], several: bool) -> float:
+    """Balanced accuracy where classes are so far from the rest; the mean of labels."""
+    if several:
+        return float(recalls(np.array(squared) * [1 - part.share for part in parts]).mean())
+    return float(np.mean([recall(q) for q in squared]))
+
+
+def _left(part: Separation, n: float, share: float | None) -> float:
+    """Δ² to expect after a fit to n labels, or that which so many of the fits stay below."""
     assert part.squared is not None
     kappa = n * part.variance / part.excess * part.squared
     q = part.squared * expected_share_left(part.rank, part.erased, kappa)
     if share is not None:
         freedom = max(part.rank - part.erased, 1)
         q *= float(scipy.stats.chi2.ppf(share, freedom)) / freedom
-    return recall(q, classes)
+    return q
 
 
 def _least(accuracy: Callable[[float], float], target: float, fewest: int) -> int | None:

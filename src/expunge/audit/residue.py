@@ -60,7 +60,7 @@ __all__ = [
 LabelledRows = tuple[Rows, Concept]
 HIGH = 0.95  # probability of the upper limit
 ENDS = ("", "_high", "_here")  # of the names of what a probe reaches
-TINY = 1e-9  # squared length of a mean of which nothing is left
+TINY = 1e-18  # squared length of a mean of which nothing is left
 NODES = 80  # of the Gauss-Hermite rule
 
 
@@ -299,7 +299,6 @@ def _of_column(
     q = max(d - erased, 0) / n_eff if n_eff > 0 else 0.0
     if separation is not None and not conditional:
         q *= separation / (separation + d / n_eff) if separation > 0 else 0.0
-    classes = of.erased + 1 if kind == "classes" else 2
     reached = q**2 / (q + d / m_eff) if m_eff and q > 0 else 0.0
     freedom = max(d - erased, 1)
     largest, most = (
@@ -308,7 +307,7 @@ def _of_column(
     sizes = dict(zip(ENDS, (q, largest, reached), strict=True))
     scores: dict[str, float | None] = {}
     for end, size in sizes.items():
-        scores["balanced_accuracy" + end] = None if numbers else recall(size, classes)
+        scores["balanced_accuracy" + end] = None if numbers else recall(size)
         scores["auc" + end] = None if numbers else float(scipy.special.ndtr(np.sqrt(size / 2)))
         scores["r2" + end] = min(size, 1.0) if numbers else None
     residue = Residue(
@@ -322,26 +321,23 @@ def _of_column(
         parts_high={},
         **scores,
     )
-    return residue, sizes, min(most, 1.0) if numbers else recall(most, 2)
+    return residue, sizes, min(most, 1.0) if numbers else recall(most)
 
 
-def recall(q: float, classes: int) -> float:
-    """Mean recall of c classes: P(Z + s > the largest of c - 1 others), all standard normal.
+def recall(q: float) -> float:
+    """Φ(√q/2), the mean recall of two classes.
 
     Parameters
     ----------
     q : float
-        Squared distance of a class from the rest, in units of the spread.
-    classes : int
+        Squared distance of their means, in units of the spread.
 
     Returns
     -------
     float
         The balanced accuracy of the best linear probe.
     """
-    s = np.sqrt(q * (classes - 1) / classes)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    return float(weights @ scipy.special.ndtr(nodes + s) ** (classes - 1) / np.sqrt(2 * np.pi))
+    return float(scipy.special.ndtr(np.sqrt(q) / 2))
 
 
 def recalls(lengths: Array) -> Array:
@@ -362,7 +358,7 @@ def recalls(lengths: Array) -> Array:
     >>> from expunge.audit.residue import recall, recalls
     >>> recalls(np.array([0.1, 0.1, 0.4])).round(2)
     array([0.42, 0.42, 0.54])
-    >>> recalls(np.array([0.2, 0.2])).round(4), round(recall(0.4, 2), 4)
+    >>> recalls(np.array([0.2, 0.2])).round(4), round(recall(0.4), 4)
     (array([0.6241, 0.6241]), 0.6241)
     """
     a = np.maximum(lengths, TINY)
