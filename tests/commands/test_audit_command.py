@@ -46,6 +46,28 @@ def test_rows_that_the_fit_left_out_are_found_again(people, gender, run):
     assert "<title>Erasure audit: f / m</title>" in page
 
 
+def test_vectors_in_another_scale_than_those_of_the_fit_are_named(people, gender, run):
+    """As `expunge apply` names them."""
+    short = people.X / np.linalg.norm(people.X, axis=1, keepdims=True)
+    people.write("short.parquet", embedding=people.vectors(0.1 * short))
+    code, out, _ = run(
+        *("audit", "g.safetensors", "short.parquet", "-c", "gender", "--probes", "linear"),
+        *("--json", "audit.json"),
+    )
+    assert code == 0
+    warnings = read(people, "audit.json")["verdict"]["warnings"]
+    told = [text for text in warnings if "do not look like" in text]
+    assert len(told) == 1
+    assert "do not look like" in " ".join(out.split())
+    said = run("apply", "g.safetensors", "short.parquet", "-o", "clean.parquet")[2]
+    assert "times as far" in told[0]
+    assert "do not look like" in said
+    code, out, _ = run(
+        "audit", "g.safetensors", "people.parquet", "-c", "gender", "--probes", "linear"
+    )
+    assert "do not look like" not in " ".join(out.split())
+
+
 def test_another_table_of_as_many_rows_is_fresh(people, gender, run):
     rng = np.random.default_rng(9)
     y = rng.integers(0, 2, 600)

@@ -38,6 +38,18 @@ def test_rows_of_another_file_help(people, capsys):
     assert json.loads(told.read_text())["pool"]["n_pool"] == 1050
 
 
+def test_a_file_that_holds_the_labelled_rows_too_gives_the_same(people, capsys):
+    folder, X, y = people
+    out = folder / "whole.safetensors"
+    given = ["fit", str(folder / "few.parquet"), "-c", "gender", "-m", "leace", "-o", str(out)]
+    assert main([*given, "--unlabelled", str(folder / "all.parquet")]) == 0
+    shown = capsys.readouterr()
+    assert "1,050 are different and not among the labelled ones" in shown.out
+    assert shown.err.count("150 are labelled rows as well") == 1
+    wanted = ex.LEACE().fit(X[:150], y[:150], unlabelled=X[150:]).erasure_
+    np.testing.assert_allclose(ex.Erasure.load(out).matrix(), wanted.matrix(), atol=1e-9)
+
+
 def test_rows_without_a_label_of_the_same_table_help(people, capsys):
     folder, X, y = people
     out = folder / "same.safetensors"
