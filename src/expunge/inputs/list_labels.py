@@ -42,7 +42,7 @@ def refuse_lists(values: NDArray[Any], name: str) -> None:
     if values.dtype.kind != "O":
         return
     for at, value in enumerate(values.ravel().tolist()):
-        if isinstance(value, LISTS) and getattr(value, "ndim", 1):
+        if isinstance(value, LISTS) and not (isinstance(value, np.ndarray) and value.ndim == 0):
             row = at // (values.size // len(values))
             raise InputError(
                 f"{name} holds lists, and a label is one value",
