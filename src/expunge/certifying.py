@@ -23,6 +23,7 @@ from expunge.inputs import (
     check_weights,
 )
 from expunge.inputs.frames import rows_of_table
+from expunge.inputs.swapped import refuse_swapped
 from expunge.maps import as_map
 from expunge.rows.mapped import MappedRows
 
@@ -85,7 +86,8 @@ def certify(
     """
     check_number(alpha, "alpha", strict=True, most=1.0)
     check_number(tol, "tol", most=float("inf"))
-    found = as_map(erasure)
+    found = as_map(erasure, others=(X, y))
+    refuse_swapped(X, y)
     rows = check_rows(rows_of_table(X, y, sample_weight, known=found.columns))
     found.check_width((rows.n_samples, rows.n_features))
     weights = check_weights(sample_weight, rows)

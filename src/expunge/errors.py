@@ -10,6 +10,7 @@ __all__ = [
     "ExpungeError",
     "InputError",
     "LostCluster",
+    "MissingAsClass",
     "MissingPackage",
     "NotConverged",
     "NotNumeric",
@@ -112,6 +113,10 @@ class CovariancesDiffer(UserWarning):
 
 class NumbersAsClasses(UserWarning):
     """Whole numbers stored as floats, with many different values, were taken for classes."""
+
+
+class MissingAsClass(UserWarning):
+    """Labels such as nan, None or NA, as text, were taken for a class."""
 
 
 class UnitsMatter(UserWarning):

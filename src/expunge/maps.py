@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.inputs.swapped import no_eraser
 from expunge.nonlinear_erasure import NonlinearErasure
 
 __all__ = ["Map", "RowMap", "as_erasure", "as_map", "as_row_map"]
@@ -18,12 +19,14 @@ RowMap = Erasure | NonlinearErasure  # what needs nothing but the row
 Map = RowMap | ConditionalErasure
 
 
-def as_map(erasure: Any) -> Map:
+def as_map(erasure: Any, others: tuple[Any, ...] = ()) -> Map:
     """The map of an erasure or a fitted eraser.
 
     Parameters
     ----------
     erasure : Erasure, ConditionalErasure, NonlinearErasure or fitted eraser
+    others : tuple
+        What was passed after it, where the eraser may be in the wrong place.
 
     Returns
     -------
@@ -44,13 +47,13 @@ def as_map(erasure: Any) -> Map:
             found = getattr(erasure, name, None)
             if isinstance(found, Map):
                 return found
-    raise InputError(
+    problem, remedy = (
         "This is not an erasure",
-        type(erasure).__name__
-        if not isinstance(erasure, type)
-        else f"the class {erasure.__name__}",
         "Pass an Erasure, a ConditionalErasure or a fitted eraser",
     )
+    if isinstance(erasure, type):
+        raise InputError(problem, f"the class {erasure.__name__}", remedy)
+    raise no_eraser(problem, erasure, others, remedy)
 
 
 def as_erasure(erasure: Any) -> Erasure:

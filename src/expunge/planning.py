@@ -34,6 +34,7 @@ from expunge.erasers.pooled_fit import check_groups
 from expunge.errors import InputError, PoolRepeats
 from expunge.inputs import check_concept, check_number, check_rng, check_rows
 from expunge.inputs.frames import columns_of, rows_of_table
+from expunge.inputs.swapped import refuse_swapped
 from expunge.inputs.widths import check_width
 from expunge.number_text import short
 from expunge.plotting import new_axes
@@ -188,6 +189,7 @@ def plan_labels(
     >>> 1000 < plan.labels < 4000, plan.with_pool < plan.labels
     (True, True)
     """
+    refuse_swapped(X, y)
     X = rows_of_table(X, y, groups)
     unlabelled = rows_of_table(unlabelled, known=columns_of(X), name="unlabelled")
     rows = check_rows(X)

@@ -159,3 +159,20 @@ def test_convert(people, run, refused):
         run("convert", "people.parquet", "half.npy", "--drop-columns", "--dtype", "float16")[0] == 0
     )
     np.testing.assert_array_equal(np.load("half.npy"), people.X.astype(np.float16))
+
+
+@pytest.mark.parametrize("command", ["apply", "audit"])
+def test_arguments_in_the_wrong_order(command, people, run, refused):
+    assert run("fit", "people.parquet", "-c", "gender", "-o", "g.safetensors")[0] == 0
+    (people.folder / "shards").mkdir()
+    people.write("shards/0.parquet")
+    (people.folder / "t.csv").write_text("x,y\n0.5,a\n")
+    more = ("-o", "c.parquet") if command == "apply" else ("-c", "gender")
+    for first in ("people.parquet", "shards", "t.csv"):
+        said = refused(command, first, "g.safetensors", *more)
+        assert f"no erasure: {first}; the order is ERASURE first, then VECTORS" in said
+        assert "Swap the two" in said
+        said = refused(command, first, "people.parquet", *more)
+        assert "Write the saved erasure (.safetensors) first" in said
+    said = refused(command, "g.safetensors", "g.safetensors", *more)
+    assert "This is an erasure, not a file of vectors: g.safetensors" in said

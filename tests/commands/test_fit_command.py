@@ -365,3 +365,33 @@ def test_a_column_of_lists_is_no_label(more, people, run, refused):
     if not more:
         assert "--concept several holds lists" in said
         assert "--groups holds lists" in refused(*fit, "-c", "gender", "--groups", "several")
+
+
+@pytest.mark.parametrize("word", ["nan", "NA", "None", "null"])
+@pytest.mark.parametrize("home", ["column", "csv", "txt"])
+def test_words_for_missing_labels_are_said(home, word, people, run):
+    labels = people.gender.astype(object)
+    labels[:30] = word
+    if home == "column":
+        people.write("t.parquet", told=labels.tolist())
+    else:
+        (people.folder / f"told.{home}").write_text("\n".join(labels) + "\n")
+    source, told = ("t.parquet", "told") if home == "column" else ("people.parquet", f"told.{home}")
+    fit = (
+        "fit",
+        source,
+        "--vectors",
+        "embedding",
+        "-c",
+        told,
+        "-m",
+        "leace",
+        "-o",
+        "g.safetensors",
+    )
+    for more in ((), ("--missing", "drop")):
+        code, _, err = run(*fit, *more)
+        assert code == 0
+        assert f"{word!r} in 30 of 600 rows" in err
+        assert "--missing" in err
+        assert len(err.splitlines()) == 1

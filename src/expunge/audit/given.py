@@ -18,6 +18,7 @@ from expunge.inputs import ConceptType, check_concept, check_rows, check_width, 
 from expunge.inputs.columns import by_name
 from expunge.inputs.frames import rows_of_table
 from expunge.inputs.several import split_concepts, split_frame, type_of
+from expunge.inputs.swapped import no_eraser, refuse_swapped
 from expunge.maps import Map
 from expunge.rows.base import Rows
 from expunge.rows.dense import DenseRows
@@ -160,7 +161,7 @@ def gather(
     -------
     Given
     """
-    subject = _subject(erasure)
+    subject = _subject(erasure, (X_train, y_train, X_test, y_test))
     meta = getattr(subject, "meta", None)
     meta = dict(meta) if isinstance(meta, dict) else {}
     found = getattr(erasure, "spectrum_", None)
@@ -180,6 +181,7 @@ def gather(
     parts: dict[str, AuditedRows] = {}
     half, several, widened = None, False, False
     for place, (X, y, name) in enumerate(passed):
+        refuse_swapped(X, y)
         named = (y, *(pair[place] for pair in extras.values()))
         X = rows_of_table(X, *named, known=getattr(subject, "columns", None), name=f"X_{name}")
         rows = check_rows(X, name=f"X_{name}", least=2 if place == 0 else 1)
@@ -305,7 +307,7 @@ def _check_ids_agree(ids: list[NDArray[Any]]) -> None:
         )
 
 
-def _subject(erasure: Any) -> Any:
+def _subject(erasure: Any, others: tuple[Any, ...]) -> Any:
     """The map behind a fitted eraser, else what was passed."""
     if isinstance(erasure, type):
         raise InputError(
@@ -318,9 +320,10 @@ def _subject(erasure: Any) -> Any:
         if inner is not None:
             return inner
     if not callable(getattr(erasure, "transform", None)):
-        raise InputError(
+        raise no_eraser(
             "There is nothing to audit: the first argument cannot transform rows",
-            type(erasure).__name__,
+            erasure,
+            others,
             "Pass an Erasure, a fitted eraser or an object with transform(X)",
         )
     return erasure

@@ -83,7 +83,7 @@ def apply(
     --concept is for erasures that have to be told it (oracle-leace, quadratic-leace).
     """
     from expunge.commands.engines import check_shared, engine_of
-    from expunge.commands.erasure_files import load_erasure
+    from expunge.commands.erasure_files import check_order, load_erasure
     from expunge.commands.guard import say
     from expunge.commands.labelled_table import names_of, open_known
     from expunge.commands.row_bar import row_bar
@@ -97,6 +97,7 @@ def apply(
             "There is nothing to write to", "no -o", "Write -o CLEAN, or --in-place to replace it"
         )
     check_folder(out)
+    check_order(erasure, vectors)
     found = load_erasure(erasure)
     file = open_known(vectors, names_of(vector_names), found.columns)
     _check_width(found, file, erasure)

@@ -138,7 +138,7 @@ def audit(
     """
     import expunge as ex
     from expunge.commands.engines import engine_of
-    from expunge.commands.erasure_files import load_erasure
+    from expunge.commands.erasure_files import check_order, load_erasure
     from expunge.commands.guard import say
     from expunge.commands.labelled_table import Asked, open_table
     from expunge.commands.row_bar import row_bar
@@ -155,6 +155,7 @@ def audit(
             "no --concept",
             "Write --concept COLUMN, or for word vectors --pair he,she",
         )
+    check_order(erasure, vectors)
     found, traced = load_erasure(erasure), _read_frontier(frontier)
     asked = Asked(
         concept or (),

@@ -8,20 +8,23 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from expunge.addresses import Where
 from expunge.artifact import KEY
 from expunge.commands.wording import to_type
 from expunge.conditional import ConditionalErasure
 from expunge.erasure import Erasure
 from expunge.errors import InputError
+from expunge.files.formats import FORMATS, ending_of
 from expunge.files.naming import nearest
 from expunge.fold_erasure import FoldErasure
 from expunge.free_form_erasure import FreeFormErasure
 from expunge.maps import Map
 from expunge.nonlinear_erasure import NonlinearErasure
 
-__all__ = ["check_erasure_name", "load_erasure", "map_of_fit", "with_meta"]
+__all__ = ["check_erasure_name", "check_order", "load_erasure", "map_of_fit", "with_meta"]
 
 ENDING = ".safetensors"
+TABLES = {*FORMATS} - {ENDING}
 
 
 def load_erasure(path: Path) -> Map:
@@ -51,6 +54,36 @@ def load_erasure(path: Path) -> Map:
         kind.file_kind: kind for kind in (ConditionalErasure, FoldErasure, FreeFormErasure)
     }
     return kinds.get(_kind(path), Erasure).load(path)
+
+
+def check_order(erasure: Path, vectors: Where) -> None:
+    """Refuse a table in the place of the erasure, and an erasure in that of the vectors.
+
+    Parameters
+    ----------
+    erasure : Path
+    vectors : Path or Address
+
+    Raises
+    ------
+    InputError
+    """
+    last = isinstance(vectors, Path) and bool(_kind(vectors))
+    table = erasure.is_dir() or (erasure.is_file() and ending_of(erasure) in TABLES)
+    if not _kind(erasure) and (last or table):
+        swap = "Swap the two" if last else "Write the saved erasure (.safetensors) first"
+        raise InputError(
+            f"This is no erasure: {erasure}; the order is ERASURE first, then VECTORS",
+            f"{erasure} {vectors}",
+            swap,
+        )
+    if last:
+        raise InputError(
+            f"This is an erasure, not a file of vectors: {vectors}; the order is ERASURE first, "
+            "then VECTORS",
+            f"{erasure} {vectors}",
+            "Write a file of vectors second",
+        )
 
 
 def check_erasure_name(path: Path, option: str = "-o") -> None:

@@ -20,6 +20,7 @@ OPTIONS = {
     "in_place": "--in-place",
     "memory": "--memory",
     "methods": "--method",
+    "missing": "--missing",
     "normalize": "--normalize",
     "rank": "--rank",
     "ranks": "--ranks",

@@ -22,6 +22,7 @@ from expunge.errors import InputError
 from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
 from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.ranks import check_ranks
+from expunge.inputs.swapped import refuse_swapped
 from expunge.progress import Progress
 from expunge.rows.base import Rows
 
@@ -113,6 +114,7 @@ def compare(
     >>> result.rows[0].linear.status, result.chance["linear"]
     ('found', 0.5)
     """
+    refuse_swapped(X, concept)
     X = rows_of_table(X, concept, task, groups)
     unlabelled = rows_of_table(unlabelled, known=columns_of(X), name="unlabelled")
     rows = check_rows(X)

@@ -44,6 +44,7 @@ from expunge.inputs import (
     check_width,
 )
 from expunge.inputs.frames import columns_of, frame_of, rows_of_table
+from expunge.inputs.swapped import refuse_swapped
 from expunge.maps import Map
 from expunge.moments import Moments
 from expunge.nonlinear_erasure import NonlinearErasure
@@ -410,6 +411,7 @@ class BaseEraser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
 
     def _check(self, X: Any, y: Any, concept: Any, sample_weight: Any, *, whole: bool) -> Data:
         """Everything a fit is given, through the gate; nothing is stored."""
+        refuse_swapped(X, y if concept is None else concept)
         rows = check_rows(X, least=2 if whole else 1, finite=False)  # looked at when they are read
         check_number(self.strength, "strength", most=1.0)
         self._check_parameters(rows.n_features)

@@ -23,6 +23,7 @@ from expunge.inputs.matrices import (
     frame_or_series,
     read_array,
 )
+from expunge.inputs.missing_words import caution_of_missing_words
 from expunge.inputs.several import (
     check_types,
     join_concepts,
@@ -313,6 +314,8 @@ def _classes(values: NDArray[Any], name: str, whole: bool, concept_type: Concept
     found, codes = _distinct(values)
     labels: tuple[Label, ...] = tuple(found.tolist())
     check_classes(labels, len(values), name, whole, values.dtype, concept_type)
+    if whole:  # those of a partition are counted together
+        caution_of_missing_words(labels, codes, name, stacklevel=5)
     return Concept("classes", codes, labels)
 
 

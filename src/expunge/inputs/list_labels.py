@@ -11,8 +11,6 @@ from expunge.errors import InputError
 
 __all__ = ["refuse_lists"]
 
-LISTS = (list, tuple, np.ndarray)
-
 
 def refuse_lists(values: NDArray[Any], name: str) -> None:
     """Refuse an array of objects among which there is a list.
@@ -42,7 +40,8 @@ def refuse_lists(values: NDArray[Any], name: str) -> None:
     if values.dtype.kind != "O":
         return
     for at, value in enumerate(values.ravel().tolist()):
-        if isinstance(value, LISTS) and not (isinstance(value, np.ndarray) and value.ndim == 0):
+        array = isinstance(value, np.ndarray) and value.ndim > 0
+        if array or isinstance(value, list | tuple):
             row = at // (values.size // len(values))
             raise InputError(
                 f"{name} holds lists, and a label is one value",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from expunge.concept import Concept
 from expunge.errors import InputError
 from expunge.inputs.concepts import ConceptKind, check_classes, check_concept, kind_of, plain_labels
+from expunge.inputs.missing_words import caution_of_missing_words
 from expunge.rows.base import Rows
 from expunge.rows.dask_graph import each, tree
 from expunge.rows.dask_parts import PartedColumn
@@ -59,6 +60,8 @@ def parted_concept(
         check_classes(labels, len(column), name, whole, seen.dtype, concept_type)
         parts = each(codes_of, column.parts, [labels] * len(column.parts))
         codes = PartedColumn(parts, column.sizes, column.runner).gather()
+        if whole:
+            caution_of_missing_words(labels, codes, name, stacklevel=5)
         found = Concept("classes", codes.astype(np.int32), labels)
     else:
         labels = None

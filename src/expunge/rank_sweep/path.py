@@ -21,6 +21,7 @@ from expunge.inputs import (
 )
 from expunge.inputs.frames import columns_of, rows_of_table
 from expunge.inputs.ranks import check_ranks
+from expunge.inputs.swapped import refuse_swapped
 from expunge.progress import Progress
 from expunge.rank_sweep.path_probes import PathProbes
 from expunge.rank_sweep.path_table import PathPoint, RankPath
@@ -99,6 +100,7 @@ def rank_path(
     >>> [round(p.score, 2) for p in path.points]
     [0.92, 0.61, 0.33]
     """
+    refuse_swapped(X, y)
     X = rows_of_table(X, y, sample_weight)
     X_test = rows_of_table(X_test, y_test, known=columns_of(X), name="X_test")
     rows = check_rows(X)

@@ -26,6 +26,7 @@ from expunge.erasers.pooled_fit import check_groups
 from expunge.errors import InputError, NotConverged
 from expunge.inputs import ConceptType, check_concept, check_number, check_rng, check_rows
 from expunge.inputs.frames import rows_of_table
+from expunge.inputs.swapped import refuse_swapped
 from expunge.metrics.change import relative_change
 from expunge.progress import Progress
 from expunge.rows.base import Rows
@@ -100,6 +101,7 @@ def frontier(
     >>> found["LEACE()"].probe.name, found["LEACE()"].probe.low > 0.7
     ('Gaussian classes', True)
     """
+    refuse_swapped(X, concept)
     rows = check_rows(rows_of_table(X, concept, groups))
     target = check_concept(
         concept, rows, concept_type=concept_type, name="concept", owner="A frontier"
