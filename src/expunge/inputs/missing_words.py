@@ -43,7 +43,7 @@ def caution_of_missing_words(
     ...     warnings.simplefilter("always")
     ...     caution_of_missing_words(("f", "nan"), np.array([0, 1, 1]), "y", stacklevel=1)
     >>> str(said[0].message)[:59]
-    "y has labels that look like missing ones, and are taken for"
+    'y has labels that look like missing ones, and are taken for'
     """
     found = [k for k, label in enumerate(labels) if isinstance(label, str) and label in WORDS]
     if not found:

@@ -69,6 +69,9 @@ def _shape(values: Any) -> tuple[int, ...]:
     if isinstance(values, list | tuple):
         flat = all(isinstance(value, str | int | float) for value in values)
         return (len(values),) if flat else ()
-    shape = getattr(values, "shape", ())
+    try:
+        shape = values.shape
+    except (AttributeError, RuntimeError):  # nested tensors have none
+        return ()
     known = isinstance(shape, tuple) and all(isinstance(size, int) for size in shape)
     return tuple(shape) if known else ()
