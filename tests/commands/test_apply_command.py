@@ -141,7 +141,7 @@ def test_names_that_are_not_there(people, gender, refused):
     assert "nearest is 'g.safetensors'" in refused(
         "apply", "g.safetensor", "people.parquet", "-o", "c.parquet"
     )
-    assert "not a readable safetensors file" in refused(
+    assert "the order is ERASURE first, then VECTORS" in refused(
         "apply", "people.parquet", "g.safetensors", "-o", "c.parquet"
     )
     assert "folder" in refused("apply", "g.safetensors", "people.parquet", "-o", "no/c.parquet")

@@ -288,6 +288,7 @@ def named(first, second, rows):
     }
 
 
+@pytest.mark.filterwarnings("ignore::expunge.errors.MissingAsClass")  # of an empty name
 @pytest.mark.parametrize(
     ("one", "other"),
     [

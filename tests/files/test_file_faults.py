@@ -258,3 +258,19 @@ def test_not_what_the_name_says(tmp_path):
             path.write_bytes(content)
             with pytest.raises(ex.InputError):
                 read_all(path)
+
+
+def test_names_in_the_footer_of_parquet_that_are_no_text(tmp_path):
+    """Each occurrence of a name by itself: some are read only when the file is written anew."""
+    path = make("parquet", tmp_path, vectors(60))
+    whole, refused = path.read_bytes(), 0
+    for name in (b"emb", b"word", b"age"):
+        at = whole.find(name, len(whole) - 8000)
+        while at >= 0:
+            path.write_bytes(whole[:at] + b"\x80" + whole[at + 1 :])
+            try:
+                convert(open_file(path), tmp_path / "out.parquet")
+            except (ex.InputError, OSError):
+                refused += 1
+            at = whole.find(name, at + 1)
+    assert refused

@@ -5,12 +5,11 @@ import pytest
 
 from expunge.game.least_squares import (
     cross_moment,
-    in_own_units,
-    regression,
     second_moment,
     spreads,
 )
 from expunge.inputs import check_concept, check_rows
+from expunge.linalg import in_own_units, regression
 from planted import plant
 
 

@@ -15,7 +15,8 @@ __all__ = ["caution_of_stretching", "caution_of_units", "caution_of_what_is_left
 
 LITTLE = 0.01  # share of the variance below which nothing to speak of is left
 MUCH = 10  # times the variance from which rows are no longer what they were
-ROUNDING = 1e-13  # relative to its mean: the spread of a column that is constant
+ROUNDING = 1e-9  # relative to its mean: the spread of a narrow column that may be constant
+DIGITS = 1e-13  # the same of any column
 DEAD = 0.05  # share of columns that may be as narrow as they like: networks have dead ones
 UNITS = 1000  # ratio of spreads from which one column decides for all
 WIDE = {  # what a concept that spans everything has too many of, and what to do
@@ -63,14 +64,15 @@ def caution_of_stretching(who: str, kept: Kept, *, stacklevel: int) -> None:
 def caution_of_units(who: str, moments: Moments, *, stacklevel: int) -> None:
     """Warn where columns differ so much in spread that the widest decides what is erased."""
     spreads = np.sqrt(moments.squares / moments.weight)
-    digits = max(ROUNDING, 8 * moments.eps)
-    spreads = np.sort(spreads[spreads > digits * np.abs(moments.mean_x)])  # others do not vary
-    spreads = spreads[int(DEAD * spreads.size) :]
-    if spreads.size and spreads.max() > UNITS * spreads.min():
+    size, digits = np.abs(moments.mean_x), 8 * moments.eps
+    sure = np.sort(spreads[spreads > max(ROUNDING, digits) * size])
+    widest = spreads[spreads > max(DIGITS, digits) * size].max(initial=0.0)
+    narrowest = sure[int(DEAD * sure.size)] if sure.size else widest
+    if widest > UNITS * narrowest:
         warnings.warn(
             UnitsMatter(
                 f"{who} depends on the units of the columns, and their spreads "
-                f"differ by a factor of {short(spreads.max() / spreads.min())}: the widest column "
+                f"differ by a factor of {short(widest / narrowest)}: the widest column "
                 "decides what is erased. Standardise the columns first, or take LEACE() or "
                 "RLACE(scale='std'), which do not depend on units"
             ),

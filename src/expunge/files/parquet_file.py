@@ -101,17 +101,21 @@ class ParquetTable(ArrowTable):
                 return {}
             group = found.row_group(0)
             parts = [group.column(j) for j in range(group.num_columns)]
+        try:
+            paths = [part.path_in_schema for part in parts]
+        except UnicodeDecodeError as error:
+            raise unreadable(self.path, "a parquet file", error) from error
         return {
             "compression": {
-                part.path_in_schema: CODECS.get(part.compression, part.compression)
-                for part in parts
+                path: CODECS.get(part.compression, part.compression)
+                for path, part in zip(paths, parts, strict=True)
             },
             "use_dictionary": [
-                part.path_in_schema
-                for part in parts
+                path
+                for path, part in zip(paths, parts, strict=True)
                 if any("DICTIONARY" in kind for kind in part.encodings)
-                and part.path_in_schema.split(".")[0] not in self.names
-                and part.path_in_schema not in self.names
+                and path.split(".")[0] not in self.names
+                and path not in self.names
             ],
         }
 
