@@ -10,7 +10,7 @@ demo: $(VENV)/.core
 	$(BIN)/expunge demo --report expunge-demo.html
 
 test: lint types
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -171,7 +171,7 @@ def audit_in_units(unit):
 @pytest.mark.parametrize("unit", [2.0**-300, 2.0**-60, 2.0**60, 2.0**300])
 def test_an_audit_does_not_depend_on_the_range_of_the_rows(unit):
     """Numbers that float32 does not hold, or whose squares are rounding of one, among them."""
-    plain, scaled = audit_in_units(1.0), audit_in_units(unit)
-    assert 0 < plain.to_dict()["damage"]["neighbour_overlap"]["10"] < 1
-    both = zip(every_number(plain.to_dict()), every_number(scaled.to_dict()), strict=True)
+    plain, scaled = (audit_in_units(each).to_dict() for each in (1.0, unit))
+    assert 0 < plain["damage"]["neighbour_overlap"]["10"] < 1
+    both = zip(every_number(plain), every_number(scaled), strict=True)
     assert [pair for pair in both if repr(pair[0]) != repr(pair[1])] == []

@@ -339,9 +339,10 @@ def test_audit_and_certify():
     X = frame.filter(regex=r"e\d").to_numpy()
     train, test = ddf.partitions[:2], ddf.partitions[2:]
     eraser = ex.LEACE().fit(train, concept="job", vectors="e*")
-    found = ex.audit(eraser, train, "job", test, "job")
-    half = len(train)
-    expected = ex.audit(eraser, X[:half], frame["job"][:half], X[half:], frame["job"][half:])
+    some = ["linear discriminant", "nearest neighbours"]
+    found = ex.audit(eraser, train, "job", test, "job", probes=some)
+    half, y = len(train), frame["job"]
+    expected = ex.audit(eraser, X[:half], y[:half], X[half:], y[half:], probes=some)
     ours, theirs = found.to_dict(), expected.to_dict()
     assert ours["verdict"] == theirs["verdict"]
     a = ex.certify(eraser, train, train["job"])
