@@ -53,7 +53,8 @@ def legend(statistic: str, least: float) -> str:
     excess = f"{least:g}" if statistic == "r2" else in_words(statistic, least)
     return (
         f"* found. {EXPLAINED} found, but no more than sampling error of the fit explains. "
-        f"? cannot tell: the rows are too few to exclude an excess of {excess}. No mark: at chance."
+        f"? cannot tell: too few rows to exclude an excess of {excess}, or scores below chance. "
+        "No mark: at chance."
     )
 
 

@@ -125,7 +125,7 @@ def _meaning(audit: Audit) -> str:
     return (
         f"At chance: {excess} is excluded, with {percent(audit['settings']['confidence'], 0)} "
         "confidence, for all probes at once. Found: chance itself is excluded. Cannot tell: "
-        "neither is."
+        "neither is, or scores lie below chance."
     )
 
 
