@@ -40,7 +40,9 @@ def unlikeness(erasure: Map, file: VectorFile) -> str:
 def unlikeness_of_rows(erasure: Map, X: NDArray[np.float64] | None) -> str:
     """The same of some rows.
 
-    Compared are the mean, by its distance in spreads of a row around it, and that spread itself.
+    Compared are the mean, by its distance in spreads of a row around it, and that spread itself,
+    with that of the median column beside it: few rows seldom have the far values of a column that
+    outweighs the others.
 
     Parameters
     ----------
@@ -70,12 +72,15 @@ def unlikeness_of_rows(erasure: Map, X: NDArray[np.float64] | None) -> str:
     if not typical > 0:
         return ""
     found = []
-    away = float(np.linalg.norm(X.mean(axis=0) - mean)) / typical
+    here = X.std(axis=0)
+    widest = max(typical, float(np.linalg.norm(here)))
+    away = float(np.linalg.norm(X.mean(axis=0) - mean)) / widest
     if away > FAR + NOISE / np.sqrt(len(X)):
         found.append(f"their mean lies {short(away)} spreads from that of the fit")
     if len(X) > 1:
-        ratio = float(np.linalg.norm(X.std(axis=0))) / typical
-        if not 1 / SCALE <= ratio <= SCALE:
+        ratio, varies = float(np.linalg.norm(here)) / typical, (spread > 0) & (here > 0)
+        most = float(np.median(here[varies] / spread[varies])) if varies.any() else ratio
+        if max(ratio, most) < 1 / SCALE or min(ratio, most) > SCALE:
             found.append(f"they spread {short(ratio)} times as far")
     return " and ".join(found)
 

@@ -6,6 +6,7 @@ import pytest
 import expunge as ex
 from expunge.audit.given import gather
 from expunge.audit.unlike_fit import warning_of_unlike
+from expunge.likeness import unlikeness_of_rows
 
 PROBE = ["linear discriminant"]
 SAID = "do not look like those that the erasure was fitted on"
@@ -107,3 +108,19 @@ def test_an_eraser_that_is_told_the_concept():
     eraser = ex.OracleLEACE().fit(X, Y)
     assert named(eraser, X_test=0.1 * NEW, y_test=LABELS)[1]
     assert not named(eraser, X_test=NEW, y_test=LABELS)[1]
+
+
+@pytest.mark.parametrize("n", [20, 50, 200])
+@pytest.mark.parametrize("seed", range(10))
+def test_few_rows_without_the_far_values_of_a_table_are_like_those_of_the_fit(n, seed):
+    """Capital gains: most have none, and the spread of all columns together is that of a few."""
+    rng = np.random.default_rng(seed)
+
+    def table(size):
+        gains = np.where(rng.random(size) < 0.05, rng.lognormal(9, 1.5, size), 0.0)
+        return np.column_stack([rng.normal(40, 12, size), rng.normal(10, 3, size), gains])
+
+    X, y = table(3000), np.arange(3000) % 2
+    e = ex.LEACE().fit(X, y).erasure_
+    assert unlikeness_of_rows(e, table(n)) == ""
+    assert "spread" in unlikeness_of_rows(e, 5 * table(4000))
