@@ -112,6 +112,20 @@ def test_an_outlier_does_not_keep_a_predictor_searching_for_ever():
 
 
 PLANS = {
+    "an oracle told of a class and of a number far from zero, in a stream": Plan(
+        "OracleLEACE",
+        seed=1185442764,
+        rows=Rows(n=9, d=5, gap=30.0),
+        target=Target(kind="several", units=0.001, origin=1e6),
+        weights=Weights(ratio=1e4, zeros=0.2),
+    ),
+    "constant columns that a map without a center takes away, in a stream": Plan(
+        "RayleighEraser",
+        seed=372351252,
+        rows=Rows(n=39, d=6, gap=30.0, dtype="int8"),
+        target=Target(kind="classes", count=5),
+        parameters={"rank": 4, "center": False, "objective": "cca"},
+    ),
     "an oracle told of two classes, one of nearly no weight": Plan(
         "OracleLEACE",
         557208346,

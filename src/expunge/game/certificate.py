@@ -285,6 +285,7 @@ def certify_moments(
     tol: float = 1e-6,
     kept: Kept | None = None,
     smallest: bool = False,
+    slack: Array | None = None,
 ) -> Certificate:
     """Certificate from moments alone, by the bound at Θ = 0; exact for closed forms.
 
@@ -296,6 +297,8 @@ def certify_moments(
         the smallest unit it could have: nothing can hide.
     smallest : bool
         Whether to take these units in any case: where `kept` is no more than an estimate.
+    slack : array of shape (d, m), optional
+        By how much the covariance with numbers may be off, beyond the rounding of its own sums.
 
     Returns
     -------
@@ -304,7 +307,7 @@ def certify_moments(
     """
     kept = None if smallest else kept or kept_in_moments(moments, erasure)
     units = _least_units(moments, erasure) if kept is None else kept.spreads
-    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units, None)
+    parts = _without_training(moments, erasure, loss, fit_intercept, alpha, units, None, slack)
     return _certificate(parts, moments, loss, alpha, tol, units, kept)
 
 
@@ -333,6 +336,7 @@ def _without_training(
     alpha: float,
     units: Array,
     observed: Observed | None,
+    slack: Array | None = None,
 ) -> list[_Part]:
     """The parts of a concept with the bound that the null model's residuals give."""
     whole, origin = None, None
@@ -352,6 +356,8 @@ def _without_training(
             G = G + np.outer(origin, null.residual_mean)
         if moments.kind == "continuous" and whole is None:
             G = np.abs(G) + _rounding_of_sums(moments, erasure, columns)
+            if slack is not None:
+                G = G + (slack if columns is None else slack[:, list(columns)])
         with np.errstate(over="ignore"):  # then nothing is proven
             value = null.value - float(np.sum((G / units[:, None]) ** 2)) / (2 * alpha)
         value = value if np.isfinite(value) else -np.inf

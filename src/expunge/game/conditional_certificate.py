@@ -21,6 +21,8 @@ from expunge.rows.mapped import MappedRows
 
 __all__ = ["certify_conditional", "erased_rows"]
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 def certify_conditional(
     erasure: ConditionalErasure,
@@ -54,13 +56,23 @@ def certify_conditional(
     """
     identity = Erasure.identity(moments.n_features)
     moved = replace(moments, xz=erasure.cross_covariance_left(moments.xz, moments.zz), xx=None)
-    quick = certify_moments(moved, identity, loss, smallest=True, **terms)
+    slack = np.abs(erasure.shift) @ _rounding_of_concept(moments)
+    quick = certify_moments(moved, identity, loss, smallest=True, slack=slack, **terms)
     if quick.erased:
         return quick if kept is None else quick.in_units(kept)
     if rows is None or concept is None:
         return quick if quick.value > 0 else None
     clean, floor = erased_rows(rows, erasure, concept), None if kept is None else kept.least
     return certify(clean, concept, identity, loss, weights=weights, kept=kept, floor=floor, **terms)
+
+
+def _rounding_of_concept(moments: Moments) -> Array:
+    """What the digits of the means of numbers hide of their covariances (m x m).
+
+    The shift carries it from a number far from zero to columns of the concept that are not.
+    """
+    size, spread = np.abs(moments.mean_z), np.sqrt(np.diag(moments.zz) / moments.weight)
+    return np.asarray(4 * EPS * (np.outer(size, spread) + np.outer(spread, size)))
 
 
 def erased_rows(rows: Rows, erasure: ConditionalErasure, concept: Concept) -> MappedRows:
