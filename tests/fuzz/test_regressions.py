@@ -112,6 +112,13 @@ def test_an_outlier_does_not_keep_a_predictor_searching_for_ever():
 
 
 PLANS = {
+    "curvature that underflows": Plan(
+        "INLP",
+        seed=486407291,
+        rows=Rows(n=171, d=12, gap=0.0, scale=1e-8, one_scale=1e100),
+        target=Target(text=True),
+        parameters={"rank": 3},
+    ),
     "an oracle told of a class and of a number far from zero, in a stream": Plan(
         "OracleLEACE",
         seed=1185442764,

@@ -25,6 +25,7 @@ __all__ = ["Predictor", "Problem", "dual_bound", "fit_predictor"]
 MEMORY = 40  # pairs of steps and gradient changes kept by L-BFGS
 ARMIJO = 1e-4
 PATIENCE = 10  # steps after which the guess of the Hessian is formed anew
+TINY = float(np.finfo(np.float64).tiny)  # of a normal number, whose inverse is one too
 SHORT_PATIENCE = 5  # the same for the preconditioner of two levels, which costs less than a pass
 
 
@@ -218,7 +219,9 @@ class _Lbfgs:
         r = self.base(q)
         if self.pairs and self.problem.hessian is None:
             s, y, rho = self.pairs[-1]
-            r *= 1.0 / (rho * float(np.sum(y * self.base(y))))
+            curvature = rho * float(np.sum(y * self.base(y)))
+            if curvature > TINY:  # it may underflow where columns are far apart
+                r *= 1.0 / curvature
         for (s, y, rho), a in zip(self.pairs, reversed(memory), strict=True):
             r += (a - rho * float(np.sum(y * r))) * s
         return -r
